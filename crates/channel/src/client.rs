@@ -1,0 +1,307 @@
+//! Requests to a runner, one method each.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use sandbank_protocol::{
+    CommandId, CommandSpec, CommandStatus, DirListing, FILE_STAT_HEADER, Fault, FaultCode,
+    FileStat, Hello, MkdirRequest, MoveRequest, PROTOCOL_VERSION, PtySize, SignalRequest, Started,
+    Stats, StdinStatus, Written,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use crate::limits::{
+    ANSWER_TIMEOUT, CONNECTION_WINDOW_BYTES, HELLO_TIMEOUT, MAX_JSON_BYTES, STREAM_WINDOW_BYTES,
+};
+use crate::{ChannelBody, ChannelError, FileDownload, OutputStream, empty_body, full_body};
+
+/// A byte stream to a port in the sandbox.
+pub type Tunnel = TokioIo<hyper::upgrade::Upgraded>;
+
+/// Part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ByteRange {
+    pub offset: u64,
+    /// To the end of the file when absent.
+    pub length: Option<u64>,
+}
+
+/// A connection to one runner. Cheap to clone; requests run side by side.
+#[derive(Clone)]
+pub struct RunnerClient {
+    sender: SendRequest<ChannelBody>,
+    /// Turns true when the connection is over.
+    over: watch::Receiver<bool>,
+}
+
+impl RunnerClient {
+    /// Shakes hands over a fresh stream and drives the connection in a task of its own.
+    pub async fn connect<S>(stream: S) -> Result<(Self, Hello), ChannelError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let handshake = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_send_buf_size(1 << 20)
+            .handshake(TokioIo::new(stream));
+        let (sender, connection) = timed(HELLO_TIMEOUT, handshake).await??;
+        let (ended, over) = watch::channel(false);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a channel ended");
+            }
+            let _ = ended.send(true);
+        });
+        let client = Self { sender, over };
+        let hello: Hello = timed(HELLO_TIMEOUT, client.get("/hello")).await??;
+        if hello.is_compatible() {
+            Ok((client, hello))
+        } else {
+            Err(ChannelError::Incompatible { theirs: hello.protocol, ours: PROTOCOL_VERSION })
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        *self.over.borrow() || self.sender.is_closed()
+    }
+
+    /// Resolves when the connection is over.
+    pub async fn closed(&self) {
+        let mut over = self.over.clone();
+        let _ = over.wait_for(|over| *over).await;
+    }
+
+    pub async fn start(&self, spec: &CommandSpec) -> Result<Started, ChannelError> {
+        self.post("/commands", spec).await
+    }
+
+    pub async fn commands(&self) -> Result<Vec<CommandStatus>, ChannelError> {
+        self.answer(self.get("/commands")).await
+    }
+
+    pub async fn command(&self, id: &CommandId) -> Result<CommandStatus, ChannelError> {
+        self.answer(self.get(&format!("/commands/{id}"))).await
+    }
+
+    /// Resolves when the command has ended, however long that takes.
+    pub async fn wait(&self, id: &CommandId) -> Result<CommandStatus, ChannelError> {
+        self.get(&format!("/commands/{id}/wait")).await
+    }
+
+    /// Frames numbered above `after`; with `follow` until the command's ending.
+    pub async fn output(
+        &self,
+        id: &CommandId,
+        after: u64,
+        follow: bool,
+    ) -> Result<OutputStream, ChannelError> {
+        let path = format!("/commands/{id}/output?after={after}&follow={follow}");
+        let response = timed(ANSWER_TIMEOUT, self.call(Method::GET, &path, empty_body())).await??;
+        Ok(OutputStream::new(response.into_body()))
+    }
+
+    /// Sends stdin from `offset` on. Bytes that were accepted before are skipped by the runner.
+    pub async fn stdin(
+        &self,
+        id: &CommandId,
+        offset: u64,
+        eof: bool,
+        body: ChannelBody,
+    ) -> Result<StdinStatus, ChannelError> {
+        let path = format!("/commands/{id}/stdin?offset={offset}&eof={eof}");
+        json(self.call(Method::POST, &path, body).await?).await
+    }
+
+    pub async fn signal(
+        &self,
+        id: &CommandId,
+        request: &SignalRequest,
+    ) -> Result<CommandStatus, ChannelError> {
+        self.post(&format!("/commands/{id}/signal"), request).await
+    }
+
+    pub async fn resize(
+        &self,
+        id: &CommandId,
+        size: PtySize,
+    ) -> Result<CommandStatus, ChannelError> {
+        self.post(&format!("/commands/{id}/resize"), &size).await
+    }
+
+    pub async fn read_file(
+        &self,
+        path: &str,
+        range: ByteRange,
+    ) -> Result<FileDownload, ChannelError> {
+        let mut target = format!("/files?path={}&offset={}", encode(path), range.offset);
+        if let Some(length) = range.length {
+            let _ = write!(target, "&length={length}");
+        }
+        let call = self.call(Method::GET, &target, empty_body());
+        let response = timed(ANSWER_TIMEOUT, call).await??;
+        let header = response.headers().get(FILE_STAT_HEADER);
+        let stat = header
+            .and_then(|value| serde_json::from_slice(value.as_bytes()).ok())
+            .ok_or_else(|| ChannelError::Violation("a file came without its description".into()))?;
+        Ok(FileDownload::new(stat, response.into_body()))
+    }
+
+    /// Replaces the whole file atomically, making missing parents.
+    pub async fn write_file(
+        &self,
+        path: &str,
+        mode: Option<u32>,
+        body: ChannelBody,
+    ) -> Result<FileStat, ChannelError> {
+        let mode = mode.map(|mode| format!("&mode={mode}")).unwrap_or_default();
+        let target = format!("/files?path={}{mode}", encode(path));
+        json(self.call(Method::PUT, &target, body).await?).await
+    }
+
+    /// Writes into an existing file from `offset` on.
+    pub async fn write_file_at(
+        &self,
+        path: &str,
+        offset: u64,
+        body: ChannelBody,
+    ) -> Result<FileStat, ChannelError> {
+        let target = format!("/files?path={}&offset={offset}", encode(path));
+        json(self.call(Method::PUT, &target, body).await?).await
+    }
+
+    /// Writes all files of a [`sandbank_protocol::file_batch`] body, or none.
+    pub async fn write_many(&self, body: ChannelBody) -> Result<Written, ChannelError> {
+        json(self.call(Method::POST, "/files/write-many", body).await?).await
+    }
+
+    pub async fn stat(&self, path: &str) -> Result<FileStat, ChannelError> {
+        self.answer(self.get(&format!("/files/stat?path={}", encode(path)))).await
+    }
+
+    pub async fn list(&self, path: &str) -> Result<DirListing, ChannelError> {
+        self.answer(self.get(&format!("/files/list?path={}", encode(path)))).await
+    }
+
+    pub async fn mkdir(&self, request: &MkdirRequest) -> Result<FileStat, ChannelError> {
+        self.post("/files/mkdir", request).await
+    }
+
+    pub async fn rename(&self, request: &MoveRequest) -> Result<FileStat, ChannelError> {
+        self.post("/files/move", request).await
+    }
+
+    pub async fn remove(&self, path: &str, recursive: bool) -> Result<(), ChannelError> {
+        let target = format!("/files?path={}&recursive={recursive}", encode(path));
+        self.call(Method::DELETE, &target, empty_body()).await.map(drop)
+    }
+
+    /// A connection to whatever listens on `port` in the sandbox.
+    pub async fn tunnel(&self, port: u16) -> Result<Tunnel, ChannelError> {
+        let request = Request::builder()
+            .method(Method::CONNECT)
+            .uri(format!("127.0.0.1:{port}"))
+            .body(empty_body())
+            .expect("a port makes a valid authority");
+        let response = timed(ANSWER_TIMEOUT, self.send(request)).await??;
+        Ok(TokioIo::new(hyper::upgrade::on(response).await?))
+    }
+
+    pub async fn stats(&self) -> Result<Stats, ChannelError> {
+        self.answer(self.get("/stats")).await
+    }
+
+    async fn answer<T>(
+        &self,
+        call: impl Future<Output = Result<T, ChannelError>>,
+    ) -> Result<T, ChannelError> {
+        timed(ANSWER_TIMEOUT, call).await?
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ChannelError> {
+        json(self.call(Method::GET, path, empty_body()).await?).await
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ChannelError> {
+        let body = serde_json::to_vec(body).expect("protocol types are plain data");
+        let call = async { json(self.call(Method::POST, path, full_body(body)).await?).await };
+        timed(ANSWER_TIMEOUT, call).await?
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: ChannelBody,
+    ) -> Result<Response<Incoming>, ChannelError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://runner{path}"))
+            .body(body)
+            .map_err(|error| ChannelError::Violation(error.to_string()))?;
+        self.send(request).await
+    }
+
+    async fn send(
+        &self,
+        request: Request<ChannelBody>,
+    ) -> Result<Response<Incoming>, ChannelError> {
+        let mut sender = self.sender.clone();
+        sender.ready().await?;
+        let response = sender.send_request(request).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let body = bounded(response.into_body()).await.unwrap_or_default();
+        Err(ChannelError::Refused(fault(status, &body)))
+    }
+}
+
+fn fault(status: StatusCode, body: &[u8]) -> Fault {
+    serde_json::from_slice(body).unwrap_or_else(|_| {
+        Fault::new(FaultCode::Internal, format!("the runner answered {status}"))
+    })
+}
+
+async fn json<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, ChannelError> {
+    let body = bounded(response.into_body()).await?;
+    serde_json::from_slice(&body).map_err(|error| ChannelError::Violation(error.to_string()))
+}
+
+async fn bounded(body: Incoming) -> Result<Bytes, ChannelError> {
+    match Limited::new(body, MAX_JSON_BYTES).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) => Err(ChannelError::Broken(error.to_string())),
+    }
+}
+
+async fn timed<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, ChannelError> {
+    tokio::time::timeout(limit, work).await.map_err(|_| ChannelError::TimedOut(limit))
+}
+
+/// Percent-encodes everything but the unreserved characters.
+fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            out.push(byte as char);
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}

@@ -1,0 +1,39 @@
+//! The daemon's end of the channel: a typed client of one runner.
+//!
+//! One connection carries every request to one sandbox. What comes back is hostile input: bodies
+//! are bounded, answers are timed, and nothing is trusted beyond its type.
+
+mod client;
+mod download;
+mod error;
+mod limits;
+mod output;
+
+pub use client::{ByteRange, RunnerClient, Tunnel};
+pub use download::FileDownload;
+pub use error::ChannelError;
+pub use output::OutputStream;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+
+/// A request body: empty, whole, or streamed.
+pub type ChannelBody = UnsyncBoxBody<Bytes, std::io::Error>;
+
+pub fn empty_body() -> ChannelBody {
+    full_body(Bytes::new())
+}
+
+pub fn full_body(bytes: impl Into<Bytes>) -> ChannelBody {
+    http_body_util::Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A body from a stream of chunks, sent as they come with the channel's flow control.
+pub fn stream_body<S>(chunks: S) -> ChannelBody
+where
+    S: futures_util::Stream<Item = std::io::Result<Bytes>> + Send + 'static,
+{
+    use futures_util::TryStreamExt;
+    http_body_util::StreamBody::new(chunks.map_ok(http_body::Frame::data)).boxed_unsync()
+}

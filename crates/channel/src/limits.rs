@@ -1,0 +1,18 @@
+//! Bounds on what one runner can cost the daemon.
+
+use std::time::Duration;
+
+/// Largest JSON answer read from a runner; a longer one fails the request.
+pub(crate) const MAX_JSON_BYTES: usize = 16 << 20;
+
+/// How long a runner may take to answer anything but `wait` and streams.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a new connection may take until `hello` is answered.
+pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Unread bytes a single stream may buffer in the daemon before the runner has to wait.
+pub(crate) const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+
+/// The same for all streams of one runner together.
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;

@@ -1,0 +1,2 @@
+//! The sandbank program.
+fn main() {}

@@ -1,0 +1,110 @@
+//! Images: what a machine's root file system is made of.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Lower-case words with `.`, `_`, `-`, an optional `/` path and an optional `:tag`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ImageName(String);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "{0:?} is not an image name: use a-z 0-9 . _ - with an optional /path and :tag, at most 128 characters"
+)]
+pub struct InvalidImageName(pub String);
+
+impl ImageName {
+    /// The host's `/usr`, read-only, with a synthetic `/etc`.
+    pub const HOST: &str = "host";
+
+    pub fn host() -> Self {
+        Self(Self::HOST.to_owned())
+    }
+
+    pub fn is_host(&self) -> bool {
+        self.0 == Self::HOST
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_word(word: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
+    let first = word.bytes().next();
+    first.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) && word.bytes().all(inner)
+}
+
+impl FromStr for ImageName {
+    type Err = InvalidImageName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidImageName> {
+        let (path, tag) = match text.rsplit_once(':') {
+            Some((path, tag)) => (path, Some(tag)),
+            None => (text, None),
+        };
+        let clean = text.len() <= 128 && path.split('/').all(is_word) && tag.is_none_or(is_word);
+        if clean {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidImageName(text.chars().take(80).collect()))
+        }
+    }
+}
+
+impl TryFrom<String> for ImageName {
+    type Error = InvalidImageName;
+
+    fn try_from(text: String) -> Result<Self, InvalidImageName> {
+        text.parse()
+    }
+}
+
+impl From<ImageName> for String {
+    fn from(name: ImageName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for ImageName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageInfo {
+    pub name: ImageName,
+    /// `sha256:…` of the image's configuration; none for `host`.
+    pub digest: Option<String>,
+    pub size_bytes: u64,
+    pub layers: u32,
+    /// Unix time in milliseconds.
+    pub imported_at_ms: Option<u64>,
+}
+
+/// How far an import is, for a progress bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImportProgress {
+    pub bytes_done: u64,
+    pub bytes_total: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_registries() {
+        for good in ["host", "node24", "python3.13", "library/debian:bookworm", "a/b/c"] {
+            assert!(good.parse::<ImageName>().is_ok(), "{good} was refused");
+        }
+        for bad in ["", "..", "a//b", "/etc", "a:b:c", "A", "a b", "a/../b", ".hidden"] {
+            assert!(bad.parse::<ImageName>().is_err(), "{bad:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What every way of making machines must offer.
+//!
+//! An engine makes and destroys machines and gives a byte stream to the runner in each. It knows
+//! nothing of commands, files or HTTP. What it cannot enforce it says in [`Capabilities`], and a
+//! control that was asked for but is not in force makes `create` fail with the control's name.
+
+mod capabilities;
+mod control;
+mod error;
+mod id;
+mod image;
+mod machine;
+
+pub use capabilities::Capabilities;
+pub use control::{Control, ControlReport, Standing};
+pub use error::EngineError;
+pub use id::{InstanceId, InvalidId, SandboxId};
+pub use image::{ImageInfo, ImageName, ImportProgress, InvalidImageName};
+pub use machine::{
+    DeathCause, Limits, Machine, MachineSpec, MachineState, MachineStats, NetworkMode,
+};
+
+use async_trait::async_trait;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A duplex byte stream to a runner.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+#[async_trait]
+pub trait Engine: Send + Sync + 'static {
+    /// `native`, `docker`, …: shown by `/v1/health` and in every sandbox's description.
+    fn name(&self) -> &'static str;
+
+    /// The engine's own version, for `/v1/health`.
+    fn version(&self) -> String;
+
+    fn capabilities(&self) -> Capabilities;
+
+    /// Each security control and whether it is in force on this machine.
+    async fn controls(&self) -> Vec<ControlReport>;
+
+    /// Makes a machine whose runner accepts connections when this returns. On an error, or when
+    /// the future is dropped, nothing is left behind that `list` does not show.
+    async fn create(&self, spec: &MachineSpec) -> Result<Machine, EngineError>;
+
+    /// A new stream to the runner. Fails with [`EngineError::NotFound`] or
+    /// [`EngineError::Dead`] when the machine is gone.
+    async fn connect(&self, id: &SandboxId) -> Result<Box<dyn Stream>, EngineError>;
+
+    /// Removes the machine with everything of it, workspace included. Idempotent.
+    async fn destroy(&self, id: &SandboxId) -> Result<(), EngineError>;
+
+    /// Stops every process of the machine where it stands, without losing anything.
+    async fn pause(&self, id: &SandboxId) -> Result<(), EngineError>;
+
+    async fn resume(&self, id: &SandboxId) -> Result<(), EngineError>;
+
+    /// Every machine of this instance, including half-made ones.
+    async fn list(&self) -> Result<Vec<Machine>, EngineError>;
+
+    async fn stats(&self, id: &SandboxId) -> Result<MachineStats, EngineError>;
+
+    /// Resolves when the machine's first process has died, with the cause as far as it is known.
+    async fn wait_dead(&self, id: &SandboxId) -> Result<DeathCause, EngineError>;
+
+    async fn images(&self) -> Result<Vec<ImageInfo>, EngineError>;
+
+    /// Reads an archive (rootfs tar, `docker save`, OCI layout; plain, gzip or zstd) from a file.
+    async fn import_image(
+        &self,
+        name: &ImageName,
+        archive: &std::path::Path,
+        progress: &(dyn Fn(ImportProgress) + Send + Sync),
+    ) -> Result<ImageInfo, EngineError>;
+
+    async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError>;
+
+    /// Gives back pooled ingredients. Machines keep running.
+    async fn shutdown(&self);
+}

@@ -1,0 +1,80 @@
+//! A machine: what is asked for, what was made, how it fares.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ImageName, SandboxId};
+
+/// Everything an engine needs to make a machine. Every field is enforced or refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineSpec {
+    pub id: SandboxId,
+    pub image: ImageName,
+    pub limits: Limits,
+    pub network: NetworkMode,
+    /// Base environment of every command.
+    pub env: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// In thousandths of a core.
+    pub cpu_millis: u32,
+    pub memory_bytes: u64,
+    pub pids: u32,
+    /// Quota of the workspace; none means that no quota was asked for.
+    pub disk_bytes: Option<u64>,
+    /// Size of `/tmp`.
+    pub tmp_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkMode {
+    /// Loopback only.
+    None,
+    /// Egress to public addresses; private, link-local and host addresses are blocked.
+    Default,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    pub id: SandboxId,
+    pub state: MachineState,
+    /// On the host, where the engine knows it.
+    pub pid: Option<i32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MachineState {
+    Running,
+    Paused,
+    /// Its first process is gone, or it was never finished; only `destroy` helps.
+    Dead,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineStats {
+    pub memory_bytes: u64,
+    pub memory_peak_bytes: u64,
+    pub cpu_usage_us: u64,
+    pub pids: u64,
+    pub disk_bytes: u64,
+    pub oom_kills: u64,
+}
+
+/// Why a machine's first process died, as far as the engine can tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum DeathCause {
+    OutOfMemory,
+    Exited {
+        code: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+    /// It was not our child, so nobody can tell.
+    Unknown,
+}

@@ -1,0 +1,1 @@
+//! Every sandbox's life: identity, state, leases, ports.

@@ -1,0 +1,78 @@
+//! What the engine tells a runner when it starts it. Holds no secret: the sandbox may see it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Read once at start, as JSON from `--config-fd N` or `--config JSON`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunnerConfig {
+    /// The directory that file operations stay below and commands start in.
+    pub workspace: String,
+    /// Other names of the workspace that clients use in paths.
+    pub workspace_aliases: Vec<String>,
+    /// Inherited listening Unix socket; the channel is each connection accepted on it.
+    pub listen_fd: Option<i32>,
+    /// Whom commands run as; the runner's own identity when absent (weaker).
+    pub workload: Option<WorkloadIdentity>,
+    /// A cgroup directory the runner may divide among its commands.
+    pub cgroup: Option<CgroupConfig>,
+    pub landlock: Option<LandlockConfig>,
+    /// The seccomp program for runner and commands: `sock_filter` array, little-endian, as hex.
+    pub seccomp_hex: Option<String>,
+    /// Base environment of every command.
+    pub env: BTreeMap<String, String>,
+    /// Journal bytes kept per command, and for all commands of the sandbox together.
+    pub journal_bytes: u64,
+    pub journal_total_bytes: u64,
+}
+
+impl Default for RunnerConfig {
+    fn default() -> Self {
+        Self {
+            workspace: crate::WORKSPACE.to_owned(),
+            workspace_aliases: crate::WORKSPACE_ALIASES.map(str::to_owned).to_vec(),
+            listen_fd: None,
+            workload: None,
+            cgroup: None,
+            landlock: None,
+            seccomp_hex: None,
+            env: BTreeMap::new(),
+            journal_bytes: 8 << 20,
+            journal_total_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Commands run as this user, with no capability; the runner does file operations as it, too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadIdentity {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// An open cgroup directory, owned by the runner's user, below which it makes one child per
+/// command so that a timeout can kill everything a command left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CgroupConfig {
+    pub version: CgroupVersion,
+    /// Inherited directory descriptor (v1: in the freezer hierarchy).
+    pub fd: i32,
+    /// Inherited descriptor of the file that counts out-of-memory kills
+    /// (v1: `memory.oom_control`, v2: `memory.events`).
+    pub oom_fd: Option<i32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CgroupVersion {
+    V1,
+    V2,
+}
+
+/// Everything readable and executable, only these trees writable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LandlockConfig {
+    pub writable: Vec<String>,
+}

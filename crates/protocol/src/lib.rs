@@ -1,0 +1,58 @@
+//! What the daemon and the runner say to each other.
+//!
+//! The channel is HTTP/2 with prior knowledge over one byte stream. This crate owns its
+//! vocabulary: routes, JSON bodies, the binary frames of a command's output, and the version
+//! handshake. It does no IO and knows neither engines nor HTTP servers.
+//!
+//! | method and path | body | answer |
+//! |---|---|---|
+//! | `GET /hello` | | [`Hello`] |
+//! | `POST /commands` | [`CommandSpec`] | [`Started`]; the same id and spec again attaches |
+//! | `GET /commands` | | `[CommandStatus]`, oldest first |
+//! | `GET /commands/{id}` | | [`CommandStatus`] |
+//! | `GET /commands/{id}/wait` | | [`CommandStatus`] once it has ended |
+//! | `GET /commands/{id}/output?after=N&follow=true` | | [`frame`]s numbered above N, then the ending |
+//! | `POST /commands/{id}/stdin?offset=N&eof=false` | raw bytes | [`StdinStatus`] |
+//! | `POST /commands/{id}/signal` | [`SignalRequest`] | [`CommandStatus`] |
+//! | `POST /commands/{id}/resize` | [`PtySize`] | [`CommandStatus`] |
+//! | `GET /files?path=P&offset=N&length=M` | | raw bytes, header [`FILE_STAT_HEADER`] |
+//! | `PUT /files?path=P&mode=420` | raw bytes | [`FileStat`]; replaced atomically |
+//! | `PUT /files?path=P&offset=N` | raw bytes | [`FileStat`]; written in place |
+//! | `POST /files/write-many` | [`file_batch`] records | [`Written`]; all or none |
+//! | `GET /files/stat?path=P` | | [`FileStat`] |
+//! | `GET /files/list?path=P` | | [`DirListing`] |
+//! | `POST /files/mkdir` | [`MkdirRequest`] | [`FileStat`] |
+//! | `POST /files/move` | [`MoveRequest`] | [`FileStat`] |
+//! | `DELETE /files?path=P&recursive=false` | | 204 |
+//! | `CONNECT 127.0.0.1:{port}` | | a tunnel to that port on any loopback or wildcard address |
+//! | `GET /stats` | | [`Stats`] |
+//!
+//! A refusal is a 4xx or 5xx status with a [`Fault`] as its body.
+
+pub mod command;
+pub mod config;
+pub mod fault;
+pub mod file;
+pub mod file_batch;
+pub mod frame;
+pub mod hello;
+pub mod stats;
+
+pub use command::{
+    CommandId, CommandSpec, CommandState, CommandStatus, Ending, InvalidCommandId, PtySize,
+    SignalRequest, Started, StdinMode, StdinStatus,
+};
+pub use config::{CgroupConfig, CgroupVersion, LandlockConfig, RunnerConfig, WorkloadIdentity};
+pub use fault::{Fault, FaultCode};
+pub use file::{
+    DirListing, FILE_STAT_HEADER, FileEntry, FileKind, FileStat, MkdirRequest, MoveRequest, Written,
+};
+pub use frame::{Frame, FrameDecoder, FrameError, StreamKind};
+pub use hello::{Hello, PROTOCOL_VERSION};
+pub use stats::Stats;
+
+/// The workspace's own path in every sandbox on every engine.
+pub const WORKSPACE: &str = "/vercel/sandbox/workspace";
+
+/// Other names under which clients reach the same tree.
+pub const WORKSPACE_ALIASES: [&str; 2] = ["/workspace", "/home/user"];

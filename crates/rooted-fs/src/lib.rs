@@ -1,0 +1,1 @@
+//! File operations below one directory descriptor.

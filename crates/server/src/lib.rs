@@ -1,0 +1,1 @@
+//! HTTP: auth, limits, dialects, configuration.

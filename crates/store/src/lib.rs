@@ -1,0 +1,1 @@
+//! SQLite: one module per table, embedded migrations.

@@ -1,0 +1,1 @@
+//! What tests share: a real daemon, waiting, residue checks.
