@@ -10,7 +10,7 @@ use std::process::Command;
 fn main() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/ holds this crate");
     let workspace = crates.parent().expect("the workspace holds crates/");
-    for source in ["runner", "rooted-fs", "protocol"] {
+    for source in ["runner", "rooted-fs", "channel", "protocol"] {
         println!("cargo:rerun-if-changed={}", crates.join(source).display());
     }
     println!("cargo:rerun-if-changed={}", workspace.join("Cargo.lock").display());

@@ -20,7 +20,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::limits::{
-    ANSWER_TIMEOUT, CONNECTION_WINDOW_BYTES, HELLO_TIMEOUT, MAX_JSON_BYTES, STREAM_WINDOW_BYTES,
+    ANSWER_TIMEOUT, CONNECTION_WINDOW_BYTES, HELLO_TIMEOUT, MAX_FRAME_BYTES, MAX_JSON_BYTES,
+    STREAM_WINDOW_BYTES,
 };
 use crate::{ChannelBody, ChannelError, FileDownload, OutputStream, empty_body, full_body};
 
@@ -52,6 +53,7 @@ impl RunnerClient {
         let handshake = http2::Builder::new(TokioExecutor::new())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_frame_size(MAX_FRAME_BYTES)
             .max_send_buf_size(1 << 20)
             .handshake(TokioIo::new(stream));
         let (sender, connection) = timed(HELLO_TIMEOUT, handshake).await??;

@@ -16,3 +16,7 @@ pub(crate) const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 
 /// The same for all streams of one runner together.
 pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
+
+/// Largest HTTP/2 frame taken from a runner: output comes in frames of 128 KiB, and splitting
+/// them into the default 16 KiB costs a system call each.
+pub(crate) const MAX_FRAME_BYTES: u32 = 256 << 10;

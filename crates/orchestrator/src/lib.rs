@@ -1,1 +1,45 @@
 //! Every sandbox's life: identity, state, leases, ports.
+//!
+//! One task per sandbox owns its state ([`driver`]) and asks a pure function what to do
+//! ([`lifecycle`]); what follows from a decision is done beside it ([`effects`]). This crate knows
+//! no HTTP and no particular engine, and never looks into what a sandbox's commands do.
+
+mod attached;
+mod cause;
+mod clock;
+mod collect;
+mod context;
+mod create;
+mod driver;
+mod effects;
+mod error;
+mod events;
+mod info;
+mod key;
+mod lifecycle;
+mod limits;
+mod link;
+mod orchestrator;
+mod ports;
+mod post_mortem;
+mod reconcile;
+mod registry;
+mod request;
+mod room;
+mod sandbox;
+mod settings;
+mod shutdown;
+mod stop;
+mod sweep;
+
+pub use attached::Attached;
+pub use cause::Cause;
+pub use clock::{Clock, SystemClock};
+pub use error::OrchestratorError;
+pub use info::{Published, SandboxInfo, SandboxState, SandboxStats};
+pub use key::{InvalidKey, SandboxKey};
+pub use orchestrator::Orchestrator;
+pub use post_mortem::PostMortem;
+pub use request::{CreateRequest, Created};
+pub use sandbank_store::Event;
+pub use settings::Settings;

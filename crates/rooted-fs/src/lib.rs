@@ -1,1 +1,37 @@
 //! File operations below one directory descriptor.
+//!
+//! [`Root`] is a directory opened once. Every client path is turned into a [`RelPath`] and then
+//! resolved by the kernel from that descriptor with `openat2` and
+//! `RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS`, or touched as a single name in a directory that was
+//! reached so. No path is ever resolved from `/` or from the current directory, so neither a path
+//! text nor a link planted inside, not even one swapped in during the operation, leads outside.
+//!
+//! This crate only knows files. It does no async IO; long work (copying, removing) comes in
+//! bounded steps so that a single-threaded caller can do other things in between.
+
+mod batch;
+mod error;
+pub mod limits;
+mod list;
+mod mkdir;
+mod path;
+mod pending;
+mod regular;
+mod remove;
+mod rename;
+mod resolve;
+mod root;
+mod stat;
+
+pub use batch::Batch;
+pub use error::RootedError;
+pub use list::{Directory, Entry, Names};
+pub use path::{InvalidPath, RelPath, RootNames};
+pub use pending::PendingFile;
+pub use regular::RegularFile;
+pub use remove::Removal;
+pub use rename::Overwrite;
+pub use root::Root;
+pub use stat::Links;
+
+pub use sandbank_protocol::{FileKind, FileStat};

@@ -1,2 +1,45 @@
-//! PID 1 of every sandbox.
-fn main() {}
+//! PID 1 of every sandbox: commands, files, tunnels, over one multiplexed channel.
+//!
+//! One thread does everything. It never trusts the workload, and never exits because of it.
+
+#![allow(unsafe_code, reason = "clone, privileges and cgroup placement need raw system calls")]
+
+mod arguments;
+mod cgroups;
+mod clock;
+mod commands;
+mod descriptors;
+mod files;
+mod front;
+mod http;
+mod limits;
+mod privileges;
+mod pty;
+mod reaper;
+mod server;
+mod signals;
+mod spawn;
+mod start;
+mod stats;
+mod tree;
+mod tunnel;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match Arguments::parse(&arguments) {
+        Ok(Arguments::Client) => ExitCode::from(front::client::run(&arguments)),
+        Ok(Arguments::Serve(serve)) => {
+            let error = start::serve(serve);
+            eprintln!("runner: {error}");
+            ExitCode::from(error.exit_code())
+        }
+        Err(usage) => {
+            eprintln!("runner: {usage}");
+            ExitCode::from(start::USAGE)
+        }
+    }
+}

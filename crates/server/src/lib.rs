@@ -1,1 +1,32 @@
 //! HTTP: auth, limits, dialects, configuration.
+//!
+//! A dialect translates one wire protocol to the orchestrator's and the runner's operations and
+//! back; it holds no state and no policy. Everything that is the same for all dialects (who may
+//! call, how much, how errors look) is outside of them.
+
+mod app;
+mod auth;
+#[cfg(test)]
+mod committed;
+pub mod config;
+mod connection;
+mod dialects;
+mod error;
+mod extract;
+mod images;
+mod limits;
+mod ndjson;
+mod openapi;
+mod rate;
+mod reply;
+mod request;
+mod routes;
+mod serve;
+mod shutdown;
+mod streams;
+mod verb_path;
+
+pub use app::App;
+pub use auth::{TokenFile, TokenFileError};
+pub use serve::serve;
+pub use shutdown::Shutdown;

@@ -1,1 +1,22 @@
-//! What tests share: a real daemon, waiting, residue checks.
+//! What tests share: a real daemon, a plain HTTP client, waiting, and residue checks.
+//!
+//! Nothing here stands in for a part of the product: [`TestDaemon`] runs the real binary on a
+//! data directory of its own, and removes every sandbox it made when it is dropped.
+
+mod api;
+mod daemon;
+pub mod residue;
+mod wait;
+
+pub use api::{Api, LogRecord};
+pub use daemon::{TestDaemon, free_port};
+pub use wait::{eventually, wait_for};
+
+/// Prints a counted reason and tells the caller to return.
+pub fn skip_unless_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("skipped: making machines in this test needs root");
+    }
+    !root
+}

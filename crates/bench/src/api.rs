@@ -1,0 +1,148 @@
+//! The requests a run makes, by name.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Context;
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::http::{Client, Payload, Reply};
+use crate::limits;
+
+pub(crate) struct Api {
+    client: Client,
+    /// Numbers session keys, so that no create finds an old sandbox.
+    next_key: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Network {
+    None,
+    Default,
+}
+
+impl Api {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, next_key: AtomicU64::new(0) }
+    }
+
+    pub(crate) async fn create(&self, network: Network) -> anyhow::Result<String> {
+        let number = self.next_key.fetch_add(1, Ordering::Relaxed);
+        let mode = match network {
+            Network::None => "none",
+            Network::Default => "default",
+        };
+        let body = json!({
+            "sessionKey": format!("bench:{number}"),
+            "network": { "mode": mode },
+            "idleTtlMs": limits::IDLE_TTL_MS,
+        });
+        let answer = self.client.call(Method::POST, "/v1/sandboxes", Some(body)).await?;
+        Ok(answer["sandboxId"].as_str().context("a create without sandboxId")?.to_owned())
+    }
+
+    /// Makes a sandbox and has its runner answer something.
+    pub(crate) async fn create_ready(&self, network: Network) -> anyhow::Result<String> {
+        let id = self.create(network).await?;
+        self.ask_runner(&id).await?;
+        Ok(id)
+    }
+
+    /// The cheapest question that only the runner can answer.
+    pub(crate) async fn ask_runner(&self, id: &str) -> anyhow::Result<()> {
+        let path = format!("/v1/sandboxes/{id}/commands");
+        self.client.call(Method::GET, &path, None).await.map(drop)
+    }
+
+    pub(crate) async fn destroy(&self, id: &str) -> anyhow::Result<()> {
+        self.client.call(Method::DELETE, &format!("/v1/sandboxes/{id}"), None).await.map(drop)
+    }
+
+    pub(crate) async fn sandboxes(&self) -> anyhow::Result<Vec<String>> {
+        let answer = self.client.call(Method::GET, "/v1/sandboxes", None).await?;
+        let list = answer["sandboxes"].as_array().context("a list without sandboxes")?;
+        let id = |each: &Value| Some(each["id"].as_str()?.to_owned());
+        list.iter().map(|each| id(each).context("a sandbox without id")).collect()
+    }
+
+    /// Memory that the sandbox's cgroup accounts for.
+    pub(crate) async fn memory_bytes(&self, id: &str) -> anyhow::Result<u64> {
+        let path = format!("/v1/sandboxes/{id}/stats");
+        let answer = self.client.call(Method::GET, &path, None).await?;
+        find_number(&answer, "memoryBytes").context("stats without memoryBytes")
+    }
+
+    pub(crate) async fn start(&self, id: &str, argv: &[&str]) -> anyhow::Result<String> {
+        let path = format!("/v1/sandboxes/{id}/commands");
+        let answer = self.client.call(Method::POST, &path, Some(json!({ "argv": argv }))).await?;
+        Ok(answer["commandId"].as_str().context("a start without commandId")?.to_owned())
+    }
+
+    /// Starts a command and waits for its ending; anything but exit code 0 is an error.
+    pub(crate) async fn run(&self, id: &str, argv: &[&str]) -> anyhow::Result<()> {
+        let command = self.start(id, argv).await?;
+        let path = format!("/v1/sandboxes/{id}/commands/{command}/wait");
+        let answer = self.client.call(Method::GET, &path, None).await?;
+        anyhow::ensure!(answer["exitCode"] == 0, "{argv:?} ended with {answer}");
+        Ok(())
+    }
+
+    pub(crate) async fn logs(
+        &self,
+        id: &str,
+        command: &str,
+        encoding: &str,
+    ) -> anyhow::Result<Reply> {
+        let path = format!(
+            "/v1/sandboxes/{id}/commands/{command}/logs?after=0&follow=true&encoding={encoding}"
+        );
+        self.client.open(Method::GET, &path, Payload::empty()).await
+    }
+
+    pub(crate) async fn upload(
+        &self,
+        id: &str,
+        path: &str,
+        piece: Bytes,
+        total: u64,
+    ) -> anyhow::Result<()> {
+        let path = format!("/v1/sandboxes/{id}/files?path={path}");
+        let payload = Payload::repeated(piece, total);
+        let mut reply = self.client.open(Method::PUT, &path, payload).await?;
+        while reply.chunk().await?.is_some() {}
+        Ok(())
+    }
+
+    /// Reads a whole file and says how long it was.
+    pub(crate) async fn download(&self, id: &str, path: &str) -> anyhow::Result<u64> {
+        let path = format!("/v1/sandboxes/{id}/files?path={path}");
+        let mut reply = self.client.open(Method::GET, &path, Payload::empty()).await?;
+        let mut total = 0;
+        while let Some(chunk) = reply.chunk().await? {
+            total += chunk.len() as u64;
+        }
+        Ok(total)
+    }
+
+    pub(crate) async fn delete_file(&self, id: &str, path: &str) -> anyhow::Result<()> {
+        let path = format!("/v1/sandboxes/{id}/files?path={path}");
+        self.client.call(Method::DELETE, &path, None).await.map(drop)
+    }
+
+    pub(crate) async fn is_healthy(&self) -> bool {
+        self.client.call(Method::GET, "/v1/health", None).await.is_ok()
+    }
+}
+
+/// The first number of that name, at any depth.
+fn find_number(value: &Value, name: &str) -> Option<u64> {
+    match value {
+        Value::Object(fields) => match fields.get(name).and_then(Value::as_u64) {
+            Some(number) => Some(number),
+            None => fields.values().find_map(|inner| find_number(inner, name)),
+        },
+        Value::Array(items) => items.iter().find_map(|inner| find_number(inner, name)),
+        _ => None,
+    }
+}

@@ -1,0 +1,97 @@
+//! Measures Sandbank and its peers on this machine, in one run.
+//!
+//! The daemon is a private one, started from the same executable on a temporary data directory
+//! and removed with everything in it. Contenders take turns, medians count, and nothing here
+//! passes or fails on a figure: goals are shown, not asserted.
+
+mod api;
+mod daemon;
+mod http;
+mod limits;
+mod log_lines;
+mod machine;
+mod memory;
+mod options;
+mod parts;
+mod peers;
+mod progress;
+mod render;
+mod report;
+mod samples;
+mod summary;
+
+pub use machine::Machine;
+pub use options::{Options, Part, UnknownPart};
+pub use render::{to_markdown, to_svg, write};
+pub use report::{Comparison, Contender, Fact, Goal, Report, Section, Series, Skipped, Unit};
+pub use summary::{Better, Summary};
+
+use std::time::{Instant, SystemTime};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use daemon::PrivateDaemon;
+use parts::Run;
+use peers::Peers;
+use progress::Progress;
+
+/// A signal ended the run; what it had made is removed.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted; the private daemon and its sandboxes are removed")]
+pub struct Interrupted;
+
+/// Sandboxes beside those of the density part that may exist at one time.
+const SPARE_SANDBOXES: usize = 64;
+
+/// Runs the benchmark. Interrupted or failed, it removes what it made all the same.
+pub async fn run(options: Options) -> anyhow::Result<Report> {
+    let begin = Instant::now();
+    // From here on a signal ends the run in order, even while the daemon starts.
+    let interrupts = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?];
+    let load_before = machine::load_average();
+    let peers = Peers::find()?;
+    let progress = Progress::new();
+    let scale = options.scale();
+    let daemon = PrivateDaemon::start(&options.binary, scale.density + SPARE_SANDBOXES).await?;
+    let machine = Machine::describe(daemon.data_dir(), load_before);
+    let run = Run { scale, daemon: &daemon, peers: &peers, progress: &progress };
+    let outcome = tokio::select! {
+        outcome = sections(&options, &run) => outcome,
+        reason = interrupted(interrupts) => Err(reason),
+    };
+    progress.end();
+    let finished = daemon.finish().await;
+    let sections = outcome?;
+    finished?;
+    Ok(Report {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        debug_build: cfg!(debug_assertions),
+        quick: options.quick,
+        measured_on: today(),
+        command: options.command_line(),
+        machine,
+        contenders: peers.contenders(),
+        skipped: peers.skipped,
+        sections,
+        took_s: begin.elapsed().as_secs_f64(),
+    })
+}
+
+async fn sections(options: &Options, run: &Run<'_>) -> anyhow::Result<Vec<Section>> {
+    let mut sections = Vec::new();
+    for part in Part::ALL.into_iter().filter(|part| options.wants(*part)) {
+        sections.push(run.measure(part).await?);
+    }
+    Ok(sections)
+}
+
+async fn interrupted([mut interrupt, mut terminate]: [Signal; 2]) -> anyhow::Error {
+    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+    Interrupted.into()
+}
+
+/// `Sun, 15 Nov 2026`.
+fn today() -> String {
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    date.chars().take("Sun, 15 Nov 2026".len()).collect()
+}

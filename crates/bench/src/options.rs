@@ -1,0 +1,165 @@
+//! What to measure and how much of it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Few rounds and small sizes: shows that everything works, measures little.
+    pub quick: bool,
+    /// All parts when empty.
+    pub only: Vec<Part>,
+    /// Idle sandboxes of the density part.
+    pub density: Option<usize>,
+    /// The `sandbank` program whose `serve` is measured.
+    pub binary: PathBuf,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let binary = PathBuf::from("/proc/self/exe");
+        Self { quick: false, only: Vec::new(), density: None, binary }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Create,
+    Command,
+    Stream,
+    Files,
+    Throughput,
+    Density,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "{0:?} is no part of the benchmark; there are create, command, stream, files, throughput, density"
+)]
+pub struct UnknownPart(String);
+
+impl Part {
+    /// In the order they run: density last, because it leaves the most behind in the kernel.
+    pub const ALL: [Self; 6] =
+        [Self::Create, Self::Command, Self::Stream, Self::Files, Self::Throughput, Self::Density];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Command => "command",
+            Self::Stream => "stream",
+            Self::Files => "files",
+            Self::Throughput => "throughput",
+            Self::Density => "density",
+        }
+    }
+}
+
+impl FromStr for Part {
+    type Err = UnknownPart;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPart> {
+        let found = Self::ALL.into_iter().find(|part| part.name() == text.trim());
+        found.ok_or_else(|| UnknownPart(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Options {
+    pub fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+
+    /// The command line that repeats this run.
+    pub fn command_line(&self) -> String {
+        let mut line = "sandbank bench".to_owned();
+        if self.quick {
+            line.push_str(" --quick");
+        }
+        if !self.only.is_empty() {
+            let names: Vec<_> = self.only.iter().map(|part| part.name()).collect();
+            line.push_str(&format!(" --only {}", names.join(",")));
+        }
+        if let Some(density) = self.density {
+            line.push_str(&format!(" --density {density}"));
+        }
+        line
+    }
+
+    pub(crate) fn scale(&self) -> Scale {
+        let scale = if self.quick { Scale::QUICK } else { Scale::FULL };
+        Scale { density: self.density.unwrap_or(scale.density).max(1), ..scale }
+    }
+}
+
+/// Sample counts and sizes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    /// Rounds thrown away at the start of a part with many short samples.
+    pub(crate) warm_up: usize,
+    /// Rounds of short measurements: create, command.
+    pub(crate) rounds: usize,
+    /// Rounds of long measurements: stream, files, throughput. One more is thrown away first.
+    pub(crate) long_rounds: usize,
+    pub(crate) stream_bytes: u64,
+    pub(crate) file_bytes: u64,
+    /// Sandboxes made in one throughput slice.
+    pub(crate) slice: usize,
+    pub(crate) density: usize,
+    /// Commands and listings at each step of the density part.
+    pub(crate) probes: usize,
+}
+
+impl Scale {
+    const FULL: Self = Self {
+        warm_up: 10,
+        rounds: 200,
+        long_rounds: 5,
+        stream_bytes: 2 << 30,
+        file_bytes: 256 << 20,
+        slice: 100,
+        density: 200,
+        probes: 40,
+    };
+    const QUICK: Self = Self {
+        warm_up: 2,
+        rounds: 15,
+        long_rounds: 2,
+        stream_bytes: 64 << 20,
+        file_bytes: 32 << 20,
+        slice: 10,
+        density: 20,
+        probes: 5,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_found_by_its_name() {
+        for part in Part::ALL {
+            assert_eq!(part.name().parse(), Ok(part));
+        }
+        let unknown = "creat".parse::<Part>().unwrap_err().to_string();
+        assert!(unknown.contains("\"creat\"") && unknown.contains("density"), "{unknown}");
+    }
+
+    #[test]
+    fn the_command_line_repeats_the_run() {
+        let plain = Options::default();
+        assert_eq!(plain.command_line(), "sandbank bench");
+        let only = vec![Part::Create, Part::Density];
+        let other = Options { quick: true, only, density: Some(1000), ..plain };
+        let expected = "sandbank bench --quick --only create,density --density 1000";
+        assert_eq!(other.command_line(), expected);
+        assert_eq!(other.scale().density, 1000);
+    }
+}

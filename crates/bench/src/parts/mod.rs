@@ -1,0 +1,58 @@
+//! The parts of a run. Inside each, contenders take turns in an order that rotates from round to
+//! round, so that a slow minute of the machine hits all of them.
+
+mod command;
+mod create;
+mod density;
+mod files;
+mod stream;
+mod throughput;
+
+use crate::api::Api;
+use crate::daemon::PrivateDaemon;
+use crate::options::{Part, Scale};
+use crate::peers::Peers;
+use crate::progress::Progress;
+use crate::report::Section;
+
+pub(crate) struct Run<'a> {
+    pub(crate) scale: Scale,
+    pub(crate) daemon: &'a PrivateDaemon,
+    pub(crate) peers: &'a Peers,
+    pub(crate) progress: &'a Progress,
+}
+
+impl Run<'_> {
+    pub(crate) fn api(&self) -> &Api {
+        &self.daemon.api
+    }
+
+    pub(crate) async fn measure(&self, part: Part) -> anyhow::Result<Section> {
+        match part {
+            Part::Create => create::measure(self).await,
+            Part::Command => command::measure(self).await,
+            Part::Stream => stream::measure(self).await,
+            Part::Files => files::measure(self).await,
+            Part::Throughput => throughput::measure(self).await,
+            Part::Density => density::measure(self).await,
+        }
+    }
+}
+
+/// Everybody once, beginning with another one each round.
+fn turns<T>(contenders: &[T], round: usize) -> impl Iterator<Item = &T> {
+    let count = contenders.len().max(1);
+    contenders.iter().cycle().skip(round % count).take(contenders.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_has_a_turn_in_every_round_and_the_first_turn_goes_round() {
+        let order = |round| turns(&['a', 'b', 'c'], round).collect::<String>();
+        assert_eq!([order(0), order(1), order(2), order(3)], ["abc", "bca", "cab", "abc"]);
+        assert_eq!(turns::<char>(&[], 5).count(), 0);
+    }
+}

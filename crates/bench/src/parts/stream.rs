@@ -1,0 +1,188 @@
+//! A command that prints as fast as it can, and one reader.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use sandbank_channel::RunnerClient;
+use sandbank_protocol::{CommandId, CommandSpec, Frame, StdinMode};
+use tokio::net::UnixStream;
+
+use super::{Run, turns};
+use crate::api::Network;
+use crate::log_lines::LogLines;
+use crate::memory;
+use crate::peers::{BWRAP, PROCESS, blocking, process};
+use crate::report::{Comparison, Goal, Section, Skipped, Unit};
+use crate::samples::Samples;
+use crate::summary::Better;
+
+const DELIVERED: &str = "log stream, delivered";
+const PRODUCED: &str = "log stream, out of the sandbox";
+const BASE64: &str = "sandbank, HTTP base64";
+const TEXT: &str = "sandbank, HTTP text";
+const CHANNEL: &str = "sandbank, channel only";
+const GOAL_MB_PER_SECOND: f64 = 700.0;
+
+/// A Unix address has 108 bytes, one of them for the end.
+const MAX_SOCKET_PATH: usize = 107;
+
+const METHOD: &str = "`head -c` of `/dev/zero`, for text piped through `tr`, read by one client from \
+    start to ending. Out of the sandbox counts what the command wrote; delivered counts what \
+    reached the reader, which is less where the journal had to drop for a reader that was too \
+    slow. The channel is the connection that the daemon itself uses, without HTTP/1.1 and \
+    records. The peers' output is read from a pipe.";
+
+struct Flow {
+    delivered: u64,
+    dropped: u64,
+    took: Duration,
+}
+
+pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
+    let mut section = Section::new("Log stream", METHOD);
+    let id = run.api().create_ready(Network::None).await?;
+    let socket = runner_socket(run.daemon.data_dir(), &id);
+    let mut contenders = vec![BASE64, TEXT];
+    match &socket {
+        Some(_) => contenders.push(CHANNEL),
+        None => {
+            let reason = "the runner's socket cannot be reached by its path".to_owned();
+            section.skipped.push(Skipped { name: CHANNEL.to_owned(), reason });
+        }
+    }
+    contenders.push(PROCESS);
+    contenders.extend(run.peers.bwrap.is_some().then_some(BWRAP));
+
+    let rounds = 1 + run.scale.long_rounds;
+    run.progress.begin("stream", rounds * contenders.len());
+    let pid = run.daemon.pid();
+    let before = memory::of_process(pid)?;
+    memory::reset_peak(pid);
+    let mut samples = Samples::default();
+    let mut dropped: Vec<(&str, u64, u64)> = contenders.iter().map(|who| (*who, 0, 0)).collect();
+    for round in 0..rounds {
+        for who in turns(&contenders, round) {
+            let flow = once(run, &id, who, socket.as_deref()).await.context(*who)?;
+            run.progress.step();
+            if round == 0 {
+                continue;
+            }
+            let written = flow.delivered + flow.dropped;
+            samples.add_rate(PRODUCED, who, written, flow.took);
+            samples.add_rate(DELIVERED, who, flow.delivered, flow.took);
+            if let Some((_, lost, all)) = dropped.iter_mut().find(|(name, ..)| name == who) {
+                *lost += flow.dropped;
+                *all += written;
+            }
+        }
+    }
+    let after = memory::of_process(pid)?;
+    run.api().destroy(&id).await?;
+
+    section.series = samples.into_series();
+    goals(&mut section);
+    for (who, lost, all) in dropped.into_iter().filter(|(who, ..)| ![PROCESS, BWRAP].contains(who))
+    {
+        let share = 100.0 * lost as f64 / all.max(1) as f64;
+        section.fact(format!("dropped for a slow reader: {who}"), share, Unit::Percent);
+    }
+    section.fact("daemon's memory before", before.resident_mb, Unit::Megabytes);
+    section.fact("daemon's memory, highest", after.peak_mb, Unit::Megabytes);
+    section.fact("daemon's memory after", after.resident_mb, Unit::Megabytes);
+    Ok(section)
+}
+
+fn goals(section: &mut Section) {
+    for who in [CHANNEL, BASE64] {
+        if let Some(value) = section.median(PRODUCED, who) {
+            section.comparisons.push(Comparison {
+                what: format!("{PRODUCED}: {who}"),
+                value,
+                unit: Unit::MegabytesPerSecond,
+                better: Better::Higher,
+                goal: Some(Goal::AtLeast(GOAL_MB_PER_SECOND)),
+            });
+        }
+    }
+    for who in [BASE64, TEXT, CHANNEL] {
+        section.compare(DELIVERED, who, PROCESS, None);
+    }
+}
+
+async fn once(run: &Run<'_>, id: &str, who: &str, socket: Option<&Path>) -> anyhow::Result<Flow> {
+    let total = run.scale.stream_bytes;
+    let count = total.to_string();
+    let zeros = ["head", "-c", &count, "/dev/zero"];
+    let flow = match (who, &run.peers.bwrap, socket) {
+        (TEXT, ..) => {
+            let script = format!("head -c {count} /dev/zero | tr '\\0' s");
+            over_http(run, id, &["sh", "-c", &script], "utf8").await?
+        }
+        (CHANNEL, _, Some(socket)) => over_channel(socket, &zeros).await?,
+        (PROCESS, ..) => from_pipe(process::bare(&zeros)?).await?,
+        (BWRAP, Some(bwrap), _) => from_pipe(bwrap.command(&zeros)).await?,
+        _ => over_http(run, id, &zeros, "base64").await?,
+    };
+    let seen = flow.delivered + flow.dropped;
+    anyhow::ensure!(seen == total, "{seen} of {total} bytes are accounted for");
+    Ok(flow)
+}
+
+async fn over_http(run: &Run<'_>, id: &str, argv: &[&str], encoding: &str) -> anyhow::Result<Flow> {
+    let begin = Instant::now();
+    let command = run.api().start(id, argv).await?;
+    let mut reply = run.api().logs(id, &command, encoding).await?;
+    let mut lines = LogLines::new(encoding == "base64");
+    while let Some(chunk) = reply.chunk().await? {
+        lines.push(&chunk)?;
+    }
+    let took = begin.elapsed();
+    anyhow::ensure!(lines.ended, "the log stream stopped before the command's ending");
+    Ok(Flow { delivered: lines.delivered, dropped: lines.dropped, took })
+}
+
+async fn over_channel(socket: &Path, argv: &[&str]) -> anyhow::Result<Flow> {
+    let (client, _) = RunnerClient::connect(UnixStream::connect(socket).await?).await?;
+    let number = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+    let id: CommandId = format!("bench-{number}").parse()?;
+    let spec = CommandSpec {
+        id: id.clone(),
+        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+        env: Default::default(),
+        cwd: None,
+        stdin: StdinMode::Null,
+        pty: None,
+        timeout_ms: None,
+        journal_bytes: None,
+    };
+    let begin = Instant::now();
+    client.start(&spec).await?;
+    let mut output = client.output(&id, 0, true).await?;
+    let (mut delivered, mut dropped) = (0, 0);
+    while let Some(frame) = output.next().await? {
+        match frame {
+            Frame::Output { data, .. } => delivered += data.len() as u64,
+            Frame::Dropped { bytes, .. } => dropped += bytes,
+            Frame::Ended { .. } => break,
+            Frame::Heartbeat { .. } => {}
+        }
+    }
+    Ok(Flow { delivered, dropped, took: begin.elapsed() })
+}
+
+async fn from_pipe(mut command: std::process::Command) -> anyhow::Result<Flow> {
+    let (delivered, took) = blocking(move || process::drain(&mut command)).await?;
+    Ok(Flow { delivered, dropped: 0, took })
+}
+
+/// The engine keeps the socket where a restarted daemon finds it again: in a directory that is
+/// named after the sandbox.
+fn runner_socket(data_dir: &Path, id: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::FileTypeExt;
+    let dir = data_dir.join("machines").join(id);
+    let entries = std::fs::read_dir(dir).ok()?.flatten();
+    let mut sockets = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_socket()));
+    let path = sockets.next()?.path();
+    (path.as_os_str().len() <= MAX_SOCKET_PATH).then_some(path)
+}

@@ -1,0 +1,180 @@
+//! Why a request to the server failed, and what the program says about it.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::failure::{Exit, Failure};
+use crate::ui::text;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    #[error("no server answers at {url}: {reason}")]
+    Unreachable { url: String, reason: String },
+    #[error("the connection to {url} broke: {reason}")]
+    Broken { url: String, reason: String },
+    #[error("{}", .0.sentence())]
+    Refused(Box<Refusal>),
+    #[error("the server at {url} gave an answer that makes no sense: {reason}")]
+    Nonsense { url: String, reason: String },
+    #[error("{0} is not a server address")]
+    BadUrl(String),
+}
+
+/// The server's one error shape.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Refusal {
+    #[serde(skip)]
+    pub(crate) status: u16,
+    pub(crate) error: String,
+    pub(crate) code: Option<String>,
+    pub(crate) hint: Option<String>,
+    pub(crate) retryable: bool,
+    pub(crate) request_id: Option<String>,
+    #[serde(skip)]
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl ClientError {
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.status),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.status() == Some(404)
+    }
+
+    /// Whether the server may be restarting, so that the same request may work in a moment.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Broken { .. } => true,
+            Self::Refused(refusal) => {
+                matches!(refusal.status, 502..=504) && refusal.exit() != Exit::Unsupported
+            }
+            Self::Nonsense { .. } | Self::BadUrl(_) => false,
+        }
+    }
+}
+
+impl Refusal {
+    /// sandboxd's clients expect two bare words; the code says more.
+    fn sentence(&self) -> String {
+        match (self.error.as_str(), self.code.as_deref()) {
+            ("Not found", Some("gone" | "sandbox_gone")) => "the sandbox has ended".to_owned(),
+            ("Not found", Some(code)) => code.replace('_', " "),
+            (error, _) => error.to_owned(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        if self.code.as_deref() == Some("control_unavailable") {
+            return Exit::Unsupported;
+        }
+        match self.status {
+            400 | 413 | 414 | 416 | 422 => Exit::Usage,
+            401 | 403 | 421 => Exit::NotPermitted,
+            429 | 502..=504 => Exit::Temporary,
+            507 => Exit::CannotWrite,
+            500.. => Exit::Internal,
+            _ => Exit::Refused,
+        }
+    }
+
+    fn advice(&self) -> Option<String> {
+        if let Some(hint) = self.hint.as_deref().filter(|hint| !hint.is_empty()) {
+            return Some(text::printable(hint));
+        }
+        match (self.status, self.retry_after) {
+            (401 | 403, _) => Some(
+                "set SANDBANK_TOKEN; on the server's machine `sandbank token` prints it".into(),
+            ),
+            (429 | 503, Some(pause)) => Some(format!("try again in {}", text::duration(pause))),
+            (500, _) => self.request_id.as_ref().map(|id| {
+                format!("the server's log has the details under request id {}", text::printable(id))
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let said = text::printable(&error.to_string());
+        match &error {
+            ClientError::Unreachable { .. } => Self::new(Exit::Unreachable, said)
+                .hint("start one with `sandbank serve`, or set SANDBANK_URL to where it runs"),
+            ClientError::Broken { .. } => Self::new(Exit::Unreachable, said)
+                .hint("look whether the server still runs: `sandbank ps`"),
+            ClientError::Nonsense { .. } => Self::new(Exit::Internal, said)
+                .hint("is that a Sandbank server, and of the same version as this program?"),
+            ClientError::BadUrl(_) => {
+                Self::usage(said).hint("an address looks like http://127.0.0.1:8080")
+            }
+            ClientError::Refused(refusal) => {
+                let failure = Self::new(refusal.exit(), said);
+                match refusal.advice() {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
+        }
+    }
+}
+
+/// reqwest's own text rarely names the cause; its sources do.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(status: u16, body: &str) -> Failure {
+        let mut refusal: Refusal = serde_json::from_str(body).unwrap();
+        refusal.status = status;
+        ClientError::Refused(Box::new(refusal)).into()
+    }
+
+    #[test]
+    fn refusals_become_documented_exit_codes() {
+        let cases = [
+            (400, "bad_field", Exit::Usage),
+            (401, "unauthorized", Exit::NotPermitted),
+            (404, "sandbox_not_found", Exit::Refused),
+            (409, "conflict", Exit::Refused),
+            (429, "at_limit", Exit::Temporary),
+            (500, "internal", Exit::Internal),
+            (503, "shutting_down", Exit::Temporary),
+            (503, "control_unavailable", Exit::Unsupported),
+            (507, "storage_full", Exit::CannotWrite),
+        ];
+        for (status, code, exit) in cases {
+            let body = format!("{{\"error\":\"no\",\"code\":\"{code}\"}}");
+            assert_eq!(failure(status, &body).exit, exit, "{status} {code}");
+        }
+    }
+
+    #[test]
+    fn the_servers_own_words_and_hint_are_passed_on_without_control_characters() {
+        let failure = failure(409, r#"{"error":"a\u001bb","code":"conflict","hint":"do x"}"#);
+        assert_eq!(
+            (failure.message.as_str(), failure.hint.as_deref()),
+            ("a\\u{1b}b", Some("do x"))
+        );
+    }
+
+    #[test]
+    fn a_bare_not_found_says_what_was_not_found() {
+        let body = r#"{"error":"Not found","code":"command_not_found"}"#;
+        assert_eq!(failure(404, body).message, "command not found");
+    }
+}

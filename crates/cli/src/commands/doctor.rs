@@ -1,0 +1,134 @@
+//! `sandbank doctor`: what this machine can enforce, found by trying it.
+
+use std::path::Path;
+
+use clap::Args;
+use clap::builder::styling::AnsiColor;
+use sandbank_engine::{Control, ControlReport, Engine, InstanceId, Standing};
+use sandbank_engine_native::NativeEngine;
+use sandbank_server::config::{DiskQuota, Settings};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::daemon::{engine_settings, no_engine};
+use crate::failure::{Exit, Failure};
+use crate::locate;
+use crate::scratch::Scratch;
+use crate::ui::{Progress, Ui};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo sandbank doctor
+  sandbank doctor --json | jq '.controls[] | select(.standing != \"in_force\")'
+
+Ends with 0 when every control that sandboxes rely on is in force, and with 78 otherwise. Needs no
+server; it tries each control the way a sandbox would get it.")]
+pub(crate) struct DoctorArgs {}
+
+pub(crate) async fn run(context: &Context, _args: DoctorArgs) -> Result<u8, Failure> {
+    let settings = locate::settings()?;
+    let progress = Progress::spinner(&context.ui, "trying every control");
+    let reports = examine(&settings, &settings.data_dir).await;
+    progress.done();
+    let reports = reports?;
+    let missing: Vec<_> = reports.iter().filter(|report| is_lacking(report, &settings)).collect();
+    let ready = missing.is_empty();
+    if context.ui.json {
+        let rows: Vec<_> = reports.iter().map(|report| row(report, &settings)).collect();
+        context.ui.document(&json!({ "ready": ready, "controls": rows }))?;
+    } else {
+        print(&context.ui, &reports, &settings)?;
+    }
+    match missing.first() {
+        None => Ok(0),
+        Some(first) => Err(lacks(first, missing.len())),
+    }
+}
+
+/// What a start on this machine would refuse sandboxes for.
+pub(crate) async fn missing_controls(
+    settings: &Settings,
+    near: &Path,
+) -> Result<Vec<ControlReport>, Failure> {
+    let mut reports = examine(settings, near).await?;
+    reports.retain(|report| is_lacking(report, settings));
+    Ok(reports)
+}
+
+pub(crate) fn lacks(first: &ControlReport, count: usize) -> Failure {
+    let name = first.control.name();
+    let message = match count {
+        1 => format!("the control {name} is not in force: {}", first.detail),
+        _ => format!("{count} controls are not in force, first {name}: {}", first.detail),
+    };
+    let hint = first.fix.clone().unwrap_or_else(|| {
+        format!("accept it with SANDBANK_ALLOW_WEAKER={name}, knowing what that means")
+    });
+    Failure::new(Exit::Unsupported, message).hint(hint)
+}
+
+/// An engine on a directory of its own, on the file system where the data will be.
+async fn examine(settings: &Settings, near: &Path) -> Result<Vec<ControlReport>, Failure> {
+    let mut settings = settings.clone();
+    let existing = near.ancestors().find(|place| place.is_dir());
+    let elsewhere = std::env::temp_dir();
+    let places: Vec<&Path> = existing.into_iter().chain([elsewhere.as_path()]).collect();
+    let scratch = Scratch::make(".sandbank-doctor", &places)?;
+    settings.data_dir = scratch.path().to_owned();
+    settings.network.pool_size = 0;
+    let native = engine_settings(&settings, InstanceId::random())?;
+    let engine = NativeEngine::start(native).await.map_err(|error| no_engine(&error))?;
+    let reports = engine.controls().await;
+    engine.shutdown().await;
+    Ok(reports)
+}
+
+/// Whether sandboxes with the usual settings would be refused for it.
+fn is_lacking(report: &ControlReport, settings: &Settings) -> bool {
+    let accepted = settings.allow_weaker.contains(&report.control);
+    report.standing != Standing::InForce && is_required(report.control, settings) && !accepted
+}
+
+/// A quota is only needed where one was configured, egress only by sandboxes that ask for it.
+fn is_required(control: Control, settings: &Settings) -> bool {
+    match control {
+        Control::DiskQuota => matches!(settings.sandboxes.default_disk, DiskQuota::Required(_)),
+        Control::NetworkEgress => false,
+        _ => true,
+    }
+}
+
+fn row(report: &ControlReport, settings: &Settings) -> serde_json::Value {
+    json!({
+        "control": report.control.name(),
+        "standing": report.standing,
+        "required": is_required(report.control, settings),
+        "accepted": settings.allow_weaker.contains(&report.control),
+        "detail": report.detail,
+        "fix": report.fix,
+    })
+}
+
+fn print(ui: &Ui, reports: &[ControlReport], settings: &Settings) -> Result<(), Failure> {
+    for report in reports {
+        let (word, colour) = match report.standing {
+            Standing::InForce => ("in force", AnsiColor::Green),
+            Standing::Weaker => ("weaker", AnsiColor::Yellow),
+            Standing::Missing => ("missing", AnsiColor::Red),
+        };
+        let word = ui.coloured(&format!("{word:<8}"), colour);
+        let name = ui.bold(&format!("{:<24}", report.control.name()));
+        ui.line(&format!("{word} {name} {}", report.detail))?;
+        if report.standing == Standing::InForce {
+            continue;
+        }
+        if let Some(fix) = &report.fix {
+            ui.line(&format!("{:33} fix: {fix}", ""))?;
+        }
+        if !is_required(report.control, settings) {
+            ui.line(&format!("{:33} sandboxes that do not ask for it work", ""))?;
+        }
+    }
+    Ok(())
+}

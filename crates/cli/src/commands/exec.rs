@@ -1,0 +1,66 @@
+//! `sandbank exec`: a command in a sandbox that is already there.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::attach::{Attachment, Stdin};
+use crate::connection::{Connection, Reach};
+use crate::context::Context;
+use crate::ending;
+use crate::failure::Failure;
+use crate::options::CommandOptions;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sandbank exec sbx7 -- ls -l
+  sandbank exec chat:1 --env DEBUG=1 --workdir app -- npm test
+  sandbank exec sbx7 -it -- top
+  id=$(sandbank exec sbx7 --detach -- ./server); sandbank logs sbx7 $id -f
+
+Ends with the command's exit code: 128+n for signal n, 124 after --timeout.")]
+pub(crate) struct ExecArgs {
+    /// Id, unique beginning of an id, or key
+    pub(crate) sandbox: String,
+    #[command(flatten)]
+    pub(crate) command: CommandOptions,
+    /// Start it, print its id, and leave
+    #[arg(short, long, conflicts_with_all = ["interactive", "tty"])]
+    pub(crate) detach: bool,
+    /// Program and arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub(crate) argv: Vec<String>,
+}
+
+pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure> {
+    let forward = !args.detach && args.command.forwards_stdin();
+    let request = args.command.request(args.argv, forward)?;
+    let connection = Connection::open(context, Reach::Running).await?;
+    let client = &connection.client;
+    let sandbox = client.resolve(&args.sandbox).await?;
+    client.start_command(&sandbox, &request).await?;
+    if args.detach {
+        if context.ui.json {
+            let started = json!({ "sandboxId": sandbox, "commandId": request.command_id });
+            context.ui.document(&started)?;
+        } else {
+            context.ui.line(&request.command_id)?;
+        }
+        return Ok(0);
+    }
+    let attachment = Attachment {
+        ui: &context.ui,
+        client,
+        sandbox: &sandbox,
+        command: &request.command_id,
+        after: 0,
+        stdin: if forward { Stdin::Forwarded { offset: 0 } } else { Stdin::Closed },
+        pty: request.pty.is_some(),
+    };
+    ending::report(context, &sandbox, &request.command_id, attachment.join().await?)
+}

@@ -1,0 +1,18 @@
+//! One file per subcommand: its flags, and what it does through the client.
+
+pub(crate) mod bench;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod cp;
+pub(crate) mod doctor;
+pub(crate) mod exec;
+pub(crate) mod image;
+pub(crate) mod inspect;
+pub(crate) mod logs;
+pub(crate) mod port;
+pub(crate) mod ps;
+pub(crate) mod rm;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod shell;
+pub(crate) mod token;

@@ -1,0 +1,140 @@
+//! `sandbank serve`: the daemon in the foreground, until it is told to stop.
+
+use std::io::IsTerminal;
+
+use clap::Args;
+use sandbank_engine::Standing;
+use sandbank_server::TokenFile;
+use sandbank_server::config::{self, ConfigFlags, Settings, Sources};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::context::Context;
+use crate::daemon::{Daemon, DataDir, bad_config, bad_token_file};
+use crate::failure::Failure;
+use crate::log;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sandbank serve
+  sandbank serve --port 9000 --data-dir /srv/sandbank
+  sandbank serve --check                  would it start?
+  SANDBANK_LOG=debug sandbank serve
+
+Every setting is a flag, an environment variable and a key of the configuration file; the flag
+wins. Ctrl-C or SIGTERM stops the server after running requests have ended, a second one at once.
+Sandboxes keep running, and the next start finds them again.")]
+pub(crate) struct ServeArgs {
+    /// Check configuration, data directory, port and machine, then leave
+    #[arg(long)]
+    pub(crate) check: bool,
+    #[command(flatten)]
+    pub(crate) flags: ConfigFlags,
+}
+
+pub(crate) async fn run(context: &Context, args: ServeArgs) -> Result<u8, Failure> {
+    let sources = Sources::of_this_process(args.flags);
+    let settings = config::load(&sources).map_err(|error| bad_config(&error))?;
+    if args.check {
+        return check(context, settings).await;
+    }
+    log::for_server(&settings.log)?;
+    for notice in &settings.notices {
+        tracing::warn!("{notice}");
+    }
+    let data_dir = DataDir::take(&settings.data_dir)?;
+    let token = TokenFile::open(data_dir.path()).map_err(|error| bad_token_file(&error))?;
+    // Before the first part starts: a signal during a slow start must not kill it half-way.
+    let mut stop = Stop::listen()?;
+    let mut daemon = tokio::select! {
+        daemon = Daemon::start(settings, data_dir, &token.token) => daemon?,
+        () = stop.asked() => return Ok(0),
+    };
+    let url = daemon.url();
+    daemon.data_dir().announce_server(&url)?;
+    tracing::info!(url, version = env!("CARGO_PKG_VERSION"), "ready");
+    if std::io::stdout().is_terminal() && !context.ui.json {
+        welcome(context, &daemon, &token).await?;
+    }
+    let shutdown = daemon.shutdown().clone();
+    let stopping = tokio::spawn(async move {
+        stop.asked().await;
+        tracing::info!("stopping; running requests may finish, sandboxes go on");
+        shutdown.drain();
+        stop.asked().await;
+        tracing::warn!("stopping at once");
+        shutdown.force();
+    });
+    let finished = daemon.finish().await;
+    stopping.abort();
+    finished.map(|()| 0)
+}
+
+/// Everything that can fail without changing anything: what a start would fail for.
+async fn check(context: &Context, settings: Settings) -> Result<u8, Failure> {
+    let data_dir = DataDir::take(&settings.data_dir)?;
+    Daemon::check_listener(settings.server.bind).await?;
+    let missing = super::doctor::missing_controls(&settings, data_dir.path()).await?;
+    for notice in &settings.notices {
+        context.ui.note(notice);
+    }
+    if let Some(first) = missing.first() {
+        return Err(super::doctor::lacks(first, missing.len()));
+    }
+    context.ui.line("everything is ready for `sandbank serve`")?;
+    Ok(0)
+}
+
+async fn welcome(context: &Context, daemon: &Daemon, token: &TokenFile) -> Result<(), Failure> {
+    let ui = &context.ui;
+    let sandboxes = daemon.orchestrator().list().await.len();
+    let reports = daemon.engine().controls().await;
+    let lacking: Vec<&str> = reports
+        .iter()
+        .filter(|report| report.standing != Standing::InForce)
+        .map(|report| report.control.name())
+        .collect();
+    let controls = match lacking.as_slice() {
+        [] => format!("all {} in force", reports.len()),
+        some => format!("not in force: {}; see `sandbank doctor`", some.join(", ")),
+    };
+    let rows = [
+        ("address", daemon.url()),
+        ("token", format!("{} (`sandbank token` prints it)", token.path.display())),
+        ("sandboxes", format!("{sandboxes} taken up")),
+        ("controls", controls),
+    ];
+    ui.line(&format!("\n{}\n", ui.bold("Sandbank is ready.")))?;
+    for (name, value) in rows {
+        ui.line(&format!("  {} {value}", ui.bold(&format!("{name:<10}"))))?;
+    }
+    let url = daemon.url();
+    ui.line("\nTry in another terminal:")?;
+    ui.line("  sandbank run -- python3 -c 'print(6 * 7)'")?;
+    ui.line("  sandbank shell")?;
+    ui.line(&format!("  curl {url}/v1/health"))?;
+    ui.line("\nCtrl-C stops the server; sandboxes keep running.\n")
+}
+
+/// SIGTERM and Ctrl-C, one after the other.
+struct Stop {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    fn listen() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(Failure::io("listen for signals"));
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

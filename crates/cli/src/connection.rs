@@ -1,0 +1,60 @@
+//! How a command reaches a server: the one that was named, the one that runs, or one of its own.
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::daemon::OwnDaemon;
+use crate::failure::{Exit, Failure};
+use crate::locate::{self, Found};
+
+/// What a command may do when no server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Fail: what it asks for is in a running server.
+    Running,
+    /// Start the daemon's parts in this process. With `keep`, what it makes must outlive it, so
+    /// a data directory that goes away afterwards is no place for it.
+    OrOwn { keep: bool },
+}
+
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    own: Option<OwnDaemon>,
+}
+
+impl Connection {
+    pub(crate) async fn open(context: &Context, reach: Reach) -> Result<Self, Failure> {
+        if let Some(url) = &context.url {
+            let client = Client::new(url, locate::token_for(url)?)?;
+            return Ok(Self { client, own: None });
+        }
+        let settings = locate::settings()?;
+        match (locate::running(&settings).await?, reach) {
+            (Found::Server(client), _) => Ok(Self { client, own: None }),
+            (Found::Closed { url }, Reach::Running) => Err(closed(&url)),
+            (Found::Nothing, Reach::Running) => {
+                Err(nothing_runs(&settings.server.bind.to_string()))
+            }
+            (_, Reach::OrOwn { keep }) => {
+                let own = OwnDaemon::start(&context.ui, settings, keep).await?;
+                Ok(Self { client: own.client().clone(), own: Some(own) })
+            }
+        }
+    }
+
+    /// Ends a daemon of our own; sandboxes that were kept go on.
+    pub(crate) async fn close(self) {
+        if let Some(own) = self.own {
+            own.stop().await;
+        }
+    }
+}
+
+fn nothing_runs(address: &str) -> Failure {
+    Failure::new(Exit::Unreachable, format!("no server runs at http://{address}"))
+        .hint("start one with `sandbank serve`, or set SANDBANK_URL to where it runs")
+}
+
+fn closed(url: &str) -> Failure {
+    Failure::new(Exit::NotPermitted, format!("the server at {url} wants a token we do not have"))
+        .hint("set SANDBANK_TOKEN; the user who started the server sees it with `sandbank token`")
+}

@@ -1,0 +1,160 @@
+//! The data directory: private to its user, and one daemon's at a time.
+//!
+//! The lock file also says who holds it, so that the command line finds a server on any port and
+//! never sends a token to a stranger who listens where a server once was.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Exit, Failure};
+
+const LOCK: &str = "lock";
+const STARTING: &str = "starting";
+const PRIVATE: &str = "private";
+
+/// Who has a data directory now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Holder {
+    Nobody,
+    /// A server that will listen in a moment.
+    Starting,
+    /// A server at this address.
+    Server(String),
+    /// A `sandbank run` that started its own parts.
+    Private,
+    /// The directory is not ours to look into, or not there.
+    Unknown,
+}
+
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    path: PathBuf,
+    lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory when it is not there, and takes it for this process.
+    pub(crate) fn take(path: &Path) -> Result<Self, Failure> {
+        let unusable = |error: std::io::Error| unusable(path, &error);
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
+        let found = fs::metadata(path).map_err(unusable)?;
+        if !found.is_dir() {
+            let message = format!("the data directory {} is not a directory", path.display());
+            return Err(Failure::new(Exit::CannotWrite, message)
+                .hint("name another with --data-dir or SANDBANK_DATA_DIR"));
+        }
+        if found.mode() & 0o077 != 0 {
+            fs::set_permissions(path, PermissionsExt::from_mode(0o700)).map_err(unusable)?;
+        }
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let lock = options.open(path.join(LOCK)).map_err(unusable)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use(path)),
+            Err(TryLockError::Error(error)) => return Err(unusable(error)),
+        }
+        let mut data_dir = Self { path: path.to_owned(), lock };
+        data_dir.say(STARTING)?;
+        Ok(data_dir)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn announce_server(&mut self, url: &str) -> Result<(), Failure> {
+        self.say(url)
+    }
+
+    pub(crate) fn announce_private(&mut self) -> Result<(), Failure> {
+        self.say(PRIVATE)
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self
+            .lock
+            .set_len(0)
+            .and_then(|()| self.lock.seek(SeekFrom::Start(0)))
+            .and_then(|_| writeln!(self.lock, "{text}"));
+        written.map_err(|error| unusable(&self.path, &error))
+    }
+}
+
+/// Looks without taking anything.
+pub(crate) fn holder(path: &Path) -> Holder {
+    let Ok(lock) = File::open(path.join(LOCK)) else { return Holder::Unknown };
+    match lock.try_lock_shared() {
+        Ok(()) => Holder::Nobody,
+        Err(TryLockError::Error(_)) => Holder::Unknown,
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let _ = (&lock).take(256).read_to_string(&mut text);
+            match text.trim() {
+                PRIVATE => Holder::Private,
+                url if url.starts_with("http://") => Holder::Server(url.to_owned()),
+                _ => Holder::Starting,
+            }
+        }
+    }
+}
+
+fn in_use(path: &Path) -> Failure {
+    let path = path.display();
+    Failure::new(Exit::Temporary, format!("another sandbank uses the data directory {path}"))
+        .hint("stop it, or name another directory with --data-dir or SANDBANK_DATA_DIR")
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> Failure {
+    use std::io::ErrorKind as Kind;
+    let message = format!("the data directory {} cannot be used: {error}", path.display());
+    let hint = match error.kind() {
+        Kind::StorageFull | Kind::QuotaExceeded => "free some space on its file system",
+        Kind::ReadOnlyFilesystem => "name a writable one with --data-dir or SANDBANK_DATA_DIR",
+        _ => {
+            "run as a user who may write there, or name another with --data-dir or SANDBANK_DATA_DIR"
+        }
+    };
+    Failure::new(Exit::CannotWrite, message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_one_daemons_at_a_time_and_says_whose() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        assert_eq!(holder(&path), Holder::Unknown);
+        let mut taken = DataDir::take(&path).unwrap();
+        assert_eq!(holder(&path), Holder::Starting);
+        assert_eq!(DataDir::take(&path).unwrap_err().exit, Exit::Temporary);
+        taken.announce_server("http://127.0.0.1:9").unwrap();
+        assert_eq!(holder(&path), Holder::Server("http://127.0.0.1:9".into()));
+        taken.announce_private().unwrap();
+        assert_eq!(holder(&path), Holder::Private);
+        drop(taken);
+        assert_eq!(holder(&path), Holder::Nobody);
+        assert!(DataDir::take(&path).is_ok());
+    }
+
+    #[test]
+    fn the_directory_is_closed_to_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        DirBuilder::new().mode(0o755).create(&path).unwrap();
+        let _taken = DataDir::take(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_file_in_its_place_is_refused_with_a_next_step() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let failure = DataDir::take(file.path()).unwrap_err();
+        assert_eq!(failure.exit, Exit::CannotWrite);
+        assert!(failure.hint.unwrap().contains("SANDBANK_DATA_DIR"));
+    }
+}

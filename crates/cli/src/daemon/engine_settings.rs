@@ -1,0 +1,52 @@
+//! The configuration's words in the parts' own types.
+
+use sandbank_engine::InstanceId;
+use sandbank_engine_native::{NativeSettings, StorageKind as NativeStorage, Subnet};
+use sandbank_orchestrator::Settings as LifecycleSettings;
+use sandbank_server::config::{Settings, StorageKind};
+
+use crate::failure::Failure;
+
+pub(crate) fn engine_settings(
+    settings: &Settings,
+    instance: InstanceId,
+) -> Result<NativeSettings, Failure> {
+    let mut native = NativeSettings::new(&settings.data_dir, instance);
+    native.storage = match settings.storage.kind {
+        StorageKind::Auto => NativeStorage::Auto,
+        StorageKind::Btrfs => NativeStorage::Btrfs,
+        StorageKind::Plain => NativeStorage::Plain,
+    };
+    native.pool_bytes = settings.storage.pool_bytes;
+    native.subnet = subnet(&settings.network.subnet)?;
+    native.allow_weaker = settings.allow_weaker.clone();
+    native.networks_ready = settings.network.pool_size;
+    // These cost next to nothing to keep, and every sandbox takes one, networked or not.
+    native.user_namespaces_ready = 2 * settings.network.pool_size;
+    native.cgroups_ready = 2 * settings.network.pool_size;
+    Ok(native)
+}
+
+pub(crate) fn lifecycle_settings(settings: &Settings) -> LifecycleSettings {
+    let sandboxes = &settings.sandboxes;
+    LifecycleSettings {
+        max_sandboxes: sandboxes.max,
+        evict_idle: sandboxes.evict_idle,
+        default_idle_ttl: sandboxes.default_idle_ttl,
+        max_lifetime: sandboxes.max_lifetime,
+        create_deadline: sandboxes.create_deadline,
+        stop_deadline: sandboxes.stop_deadline,
+        sweep_interval: sandboxes.sweep_interval,
+        concurrent_creates: sandboxes.concurrent_creates,
+        publish_address: settings.ports.publish_address,
+        keep_post_mortems: sandboxes.keep_post_mortems,
+    }
+}
+
+/// The engine may be narrower in what it takes than the table is.
+fn subnet(text: &str) -> Result<Subnet, Failure> {
+    text.parse().map_err(|error| {
+        Failure::usage(format!("the setting network.subnet cannot be used: {error}"))
+            .hint("change SANDBANK_NETWORK_SUBNET, or leave it out")
+    })
+}

@@ -1,0 +1,16 @@
+//! The daemon's parts put together: by `serve` for good, by `run` for a moment.
+//!
+//! Owns the order of starting and stopping, and the data directory's lock. Everything the parts
+//! do is theirs; what can go wrong while starting becomes one sentence here.
+
+mod data_dir;
+mod engine_settings;
+mod own;
+mod parts;
+mod start_failure;
+
+pub(crate) use data_dir::{DataDir, Holder, holder};
+pub(crate) use engine_settings::engine_settings;
+pub(crate) use own::OwnDaemon;
+pub(crate) use parts::Daemon;
+pub(crate) use start_failure::{bad_config, bad_token_file, no_engine};

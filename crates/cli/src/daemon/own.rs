@@ -1,0 +1,72 @@
+//! A daemon inside this process, for one command: on a loopback port nobody knows, with a token
+//! nobody else has.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use sandbank_server::config::{Settings, StorageKind};
+
+use super::{Daemon, DataDir};
+use crate::client::{Client, Secret};
+use crate::failure::Failure;
+use crate::options::fresh_name;
+use crate::scratch::Scratch;
+use crate::ui::Ui;
+
+pub(crate) struct OwnDaemon {
+    daemon: Daemon,
+    client: Client,
+    /// Of a data directory that goes with us; dropped last.
+    scratch: Option<Scratch>,
+}
+
+impl OwnDaemon {
+    /// Over the usual data directory, or over a temporary one when that is taken or not ours.
+    /// What must stay cannot be put into a temporary one.
+    pub(crate) async fn start(
+        ui: &Ui,
+        mut settings: Settings,
+        keep: bool,
+    ) -> Result<Self, Failure> {
+        let (mut data_dir, scratch) = match DataDir::take(&settings.data_dir) {
+            Ok(data_dir) => (data_dir, None),
+            Err(failure) if keep => return Err(failure),
+            Err(failure) => {
+                tracing::debug!(%failure, "using a temporary data directory");
+                let scratch = Scratch::make("sandbank", &[&std::env::temp_dir()])?;
+                (DataDir::take(scratch.path())?, Some(scratch))
+            }
+        };
+        data_dir.announce_private()?;
+        settings.data_dir = data_dir.path().to_owned();
+        settings.server.bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        // Sandboxd's clients have no business here, not even on loopback.
+        settings.auth.loopback_open = false;
+        // One sandbox needs no stock of ingredients.
+        settings.network.pool_size = 0;
+        if scratch.is_some() {
+            // A pool of its own would cost more than the command.
+            settings.storage.kind = StorageKind::Plain;
+        }
+        let token = Secret::new(fresh_name("own"));
+        let daemon = Daemon::start(settings, data_dir, &token).await?;
+        let client = Client::new(&daemon.url(), Some(token))?;
+        if scratch.is_some() {
+            ui.note(
+                "the data directory is in use or not writable here, so a temporary one is used",
+            );
+        }
+        Ok(Self { daemon, client, scratch })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) async fn stop(self) {
+        self.daemon.shutdown().force();
+        if let Err(failure) = self.daemon.finish().await {
+            tracing::error!(%failure, "our own daemon ended badly");
+        }
+        drop(self.scratch);
+    }
+}

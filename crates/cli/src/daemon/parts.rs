@@ -1,0 +1,122 @@
+//! A whole daemon: engine, store, orchestrator and server, started in order and stopped in reverse.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use sandbank_engine::Engine;
+use sandbank_engine_native::NativeEngine;
+use sandbank_orchestrator::Orchestrator;
+use sandbank_server::config::{Secret, Settings};
+use sandbank_server::{App, Shutdown};
+use sandbank_store::Store;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::engine_settings::{engine_settings, lifecycle_settings};
+use super::{DataDir, start_failure};
+use crate::failure::{Exit, Failure};
+
+const DATABASE: &str = "sandbank.db";
+
+/// A copy of the instance id for people and scripts; the database has the original.
+const INSTANCE: &str = "instance";
+
+pub(crate) struct Daemon {
+    data_dir: DataDir,
+    address: SocketAddr,
+    store: Store,
+    engine: Arc<dyn Engine>,
+    orchestrator: Orchestrator,
+    shutdown: Shutdown,
+    server: JoinHandle<std::io::Result<()>>,
+}
+
+impl Daemon {
+    /// The port is taken first: whoever finds it taken learns so before anything is made.
+    pub(crate) async fn start(
+        settings: Settings,
+        data_dir: DataDir,
+        token: &Secret,
+    ) -> Result<Self, Failure> {
+        let bind = settings.server.bind;
+        let listening = |error: std::io::Error| start_failure::no_listener(bind, &error);
+        let listener = TcpListener::bind(bind).await.map_err(listening)?;
+        let address = listener.local_addr().map_err(listening)?;
+        let store = open_store(&data_dir).await?;
+        let instance = store.instance_id().clone();
+        let engine = NativeEngine::start(engine_settings(&settings, instance)?).await;
+        let engine: Arc<dyn Engine> =
+            Arc::new(engine.map_err(|error| start_failure::no_engine(&error))?);
+        let lifecycle = lifecycle_settings(&settings);
+        let orchestrator = Orchestrator::start(lifecycle, engine.clone(), store.clone()).await;
+        let orchestrator = match orchestrator {
+            Ok(orchestrator) => orchestrator,
+            Err(error) => {
+                engine.shutdown().await;
+                return Err(start_failure::no_orchestrator(&error));
+            }
+        };
+        let app = App::new(orchestrator.clone(), store.clone(), settings, token);
+        let shutdown = app.shutdown().clone();
+        let server = tokio::spawn(sandbank_server::serve(listener, app));
+        Ok(Self { data_dir, address, store, engine, orchestrator, shutdown, server })
+    }
+
+    /// Whether the port could be taken now.
+    pub(crate) async fn check_listener(bind: SocketAddr) -> Result<(), Failure> {
+        let bound = TcpListener::bind(bind).await;
+        bound.map(drop).map_err(|error| start_failure::no_listener(bind, &error))
+    }
+
+    /// How this machine reaches it.
+    pub(crate) fn url(&self) -> String {
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        format!("http://{address}")
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    pub(crate) fn orchestrator(&self) -> &Orchestrator {
+        &self.orchestrator
+    }
+
+    pub(crate) fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+
+    pub(crate) fn data_dir(&mut self) -> &mut DataDir {
+        &mut self.data_dir
+    }
+
+    /// Serves until [`Daemon::shutdown`] is told to, then gives everything back. Sandboxes go on.
+    pub(crate) async fn finish(self) -> Result<(), Failure> {
+        let served = self.server.await;
+        self.orchestrator.shutdown().await;
+        self.engine.shutdown().await;
+        self.store.close().await;
+        let broke =
+            |reason: String| Failure::new(Exit::Internal, format!("serving broke: {reason}"));
+        match served {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(broke(error.to_string())),
+            Err(error) => Err(broke(error.to_string())),
+        }
+    }
+}
+
+async fn open_store(data_dir: &DataDir) -> Result<Store, Failure> {
+    let store = Store::open(&data_dir.path().join(DATABASE)).await;
+    let store = store.map_err(|error| start_failure::no_store(&error))?;
+    let copy = data_dir.path().join(INSTANCE);
+    std::fs::write(&copy, format!("{}\n", store.instance_id()))
+        .map_err(Failure::io(format_args!("write {}", copy.display())))?;
+    Ok(store)
+}

@@ -1,0 +1,166 @@
+//! `sandbank run` with no server: its own parts, for as long as it takes.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use sandbank_test_support::{free_port, residue, skip_unless_root};
+
+const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
+
+fn alone(data: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(SANDBANK);
+    command
+        .args(words)
+        .env("SANDBANK_DATA_DIR", data)
+        .env("SANDBANK_PORT", free_port().unwrap().to_string())
+        .env_remove("SANDBANK_URL")
+        .env_remove("SANDBANK_TOKEN")
+        .stdin(Stdio::null());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn succeeded(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[track_caller]
+fn clean(data: &Path) {
+    let left = residue::of(data);
+    assert!(left.is_empty(), "left on the host: {left:#?}");
+}
+
+#[test]
+fn a_command_runs_without_a_server_and_leaves_nothing() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    let output =
+        alone(&data, &["run", "--network", "none", "python3", "-c", "print(6 * 7)"]).output()?;
+    assert_eq!(succeeded(&output), "42\n");
+    assert_eq!(text(&output.stderr), "");
+    let output =
+        alone(&data, &["run", "--network", "none", "--", "sh", "-c", "exit 3"]).output()?;
+    assert_eq!(output.status.code(), Some(3));
+    clean(&data);
+    Ok(())
+}
+
+#[test]
+fn two_runs_at_once_do_not_wait_for_each_other() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    let words = ["run", "--network", "none", "--", "sh", "-c", "echo ready; cat"];
+    let mut first = alone(&data, &words);
+    let mut first = first.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(first.stdout.as_mut().unwrap(), &mut ready)?;
+
+    let second = alone(&data, &["run", "--network", "none", "--", "echo", "second"])
+        .env("TMPDIR", dir.path())
+        .output()?;
+    assert_eq!(succeeded(&second), "second\n");
+    assert!(text(&second.stderr).contains("temporary"), "{}", text(&second.stderr));
+    let kept = alone(&data, &["run", "--keep", "--", "true"]).output()?;
+    assert_eq!(kept.status.code(), Some(75), "{}", text(&kept.stderr));
+
+    drop(first.stdin.take());
+    assert!(first.wait()?.success());
+    let names: Vec<_> = std::fs::read_dir(dir.path())?.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(names, [data.clone()], "the temporary data directory stayed");
+    clean(&data);
+    Ok(())
+}
+
+#[test]
+fn what_was_kept_is_there_for_the_next_server() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    let keep = ["run", "--keep", "--network", "none", "--", "touch", "kept"];
+    let output = alone(&data, &keep).output()?;
+    succeeded(&output);
+    let said = text(&output.stderr);
+    let id = said.split("the sandbox ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+
+    let port = free_port()?.to_string();
+    let mut server = alone(&data, &["serve"])
+        .env("SANDBANK_PORT", &port)
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()?;
+    // The lock says that a server is starting, so the command waits for it.
+    let listed = || alone(&data, &["exec", id, "--", "ls"]).env("SANDBANK_PORT", &port).output();
+    let mut output = listed()?;
+    while output.status.code() == Some(69) && server.try_wait()?.is_none() {
+        output = listed()?;
+    }
+    let removed = alone(&data, &["rm", "--all"]).env("SANDBANK_PORT", &port).output()?;
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&server),
+        rustix::process::Signal::TERM,
+    )?;
+    assert!(server.wait()?.success());
+    assert_eq!(succeeded(&output), "kept\n");
+    assert_eq!(succeeded(&removed).trim(), id);
+    clean(&data);
+    Ok(())
+}
+
+#[test]
+fn doctor_tries_every_control_and_leaves_nothing() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    let output = alone(&dir.path().join("data"), &["doctor", "--json"]).output()?;
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let controls = report["controls"].as_array().unwrap();
+    assert!(controls.len() >= 10, "{report}");
+    let lacking =
+        controls.iter().any(|row| row["standing"] != "in_force" && row["required"] == true);
+    let code = if lacking { 78 } else { 0 };
+    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+    assert_eq!(report["ready"], !lacking);
+    assert_eq!(std::fs::read_dir(dir.path())?.count(), 0, "doctor left something behind");
+    clean(dir.path());
+    Ok(())
+}
+
+#[test]
+fn without_the_rights_to_make_machines_the_reason_and_the_next_step_are_said() -> anyhow::Result<()>
+{
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    std::os::unix::fs::chown(dir.path(), Some(65534), Some(65534))?;
+    let binary = dir.path().join("sandbank");
+    std::fs::copy(SANDBANK, &binary)?;
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&binary)
+        .args(["run", "--", "true"])
+        .env("SANDBANK_DATA_DIR", dir.path().join("data"))
+        .env("SANDBANK_PORT", free_port()?.to_string())
+        .env_remove("SANDBANK_URL")
+        .env_remove("SANDBANK_TOKEN")
+        .stdin(Stdio::null())
+        .output()?;
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(78), "{said}");
+    assert!(said.contains("hint: ") && said.contains("doctor"), "{said}");
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! The daemon may be killed at any moment without losing a sandbox, a command, or a byte.
+
+use std::time::Duration;
+
+use sandbank_test_support::{Api, LogRecord, TestDaemon, skip_unless_root, wait_for};
+use serde_json::json;
+
+const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
+const LINES: u64 = 600;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_kill_9_lose_no_line_no_id_no_port_and_no_exit_code() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let mut daemon = TestDaemon::start(SANDBANK).await?;
+    let api = daemon.api()?;
+    let body = json!({
+        "sessionKey": "survivor", "idleTtlMs": 60_000, "network": { "mode": "none" }, "ports": [4000]
+    });
+    let id = api.create_with(body.clone()).await?;
+    let port = api.call("GET", &format!("/v1/sandboxes/{id}/ports/4000"), None).await?;
+    let before = api.call("GET", &format!("/v1/sandboxes/{id}"), None).await?;
+    let script = format!("for i in $(seq {LINES}); do echo line $i; sleep 0.01; done; exit 42");
+    let command = api.bash(&id, &script).await?;
+
+    let mut reader =
+        Reader { api: api.clone(), id: id.clone(), command, after: 0, text: String::new() };
+    for lines in [50, 200, 350] {
+        reader.read_until(lines).await?;
+        daemon.kill_9()?;
+        daemon.launch().await?;
+    }
+    reader.read_until(LINES).await?;
+
+    let expected: String = (1..=LINES).map(|i| format!("line {i}\n")).collect();
+    assert_eq!(reader.text, expected, "every line exactly once");
+    assert_eq!(api.wait(&id, &reader.command).await?, 42);
+    assert_eq!(api.create_with(body).await?, id, "the key still names the sandbox");
+    let again = api.call("GET", &format!("/v1/sandboxes/{id}/ports/4000"), None).await?;
+    assert_eq!(again["hostPort"], port["hostPort"]);
+    let after = api.call("GET", &format!("/v1/sandboxes/{id}"), None).await?;
+    for field in ["key", "createdAtMs", "idleTtlMs", "endsAtMs", "image", "limits", "ports"] {
+        assert_eq!(after[field], before[field], "{field} changed");
+    }
+    daemon.finish().await
+}
+
+/// A client that resumes with `after` whenever its stream breaks.
+struct Reader {
+    api: Api,
+    id: String,
+    command: String,
+    after: u64,
+    text: String,
+}
+
+impl Reader {
+    async fn read_until(&mut self, lines: u64) -> anyhow::Result<()> {
+        let path = format!(
+            "/v1/sandboxes/{}/commands/{}/logs?after={}",
+            self.id, self.command, self.after
+        );
+        let mut stream = self.api.request("GET", &path).send().await?.error_for_status()?;
+        let mut partial = Vec::new();
+        while (self.text.lines().count() as u64) < lines {
+            let Some(chunk) = stream.chunk().await? else { break };
+            partial.extend_from_slice(&chunk);
+            while let Some(end) = partial.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = partial.drain(..=end).collect();
+                self.take(serde_json::from_slice(&line)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, record: LogRecord) {
+        if record.stream == "stdout" {
+            self.after = record.seq;
+            self.text.push_str(&record.data);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_was_away_past_the_ttl_does_not_reap_a_busy_sandbox() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let mut daemon = TestDaemon::start(SANDBANK).await?;
+    let api = daemon.api()?;
+    let body = json!({ "sessionKey": "busy", "idleTtlMs": 10_000, "network": { "mode": "none" } });
+    let id = api.create_with(body).await?;
+    let busy = api.bash(&id, "echo up; sleep 25; echo done").await?;
+    daemon.kill_9()?;
+    tokio::time::sleep(Duration::from_secs(12)).await; // The time away is what is tested.
+    daemon.launch().await?;
+    assert_eq!(api.wait(&id, &busy).await?, 0);
+    wait_for("the sandbox to expire once idle", Duration::from_secs(30), || async {
+        api.sandboxes().await.is_ok_and(|all| all.is_empty())
+    })
+    .await?;
+    daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_whose_runner_is_killed_fails_with_a_reason() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start(SANDBANK).await?;
+    let api = daemon.api()?;
+    let id = api.create("victim").await?;
+    let info = std::fs::read(daemon.data_dir().join("machines").join(&id).join("machine.json"))?;
+    let pid = serde_json::from_slice::<serde_json::Value>(&info)?["pid"].as_i64().unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid)?).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL)?;
+    wait_for("the death to be noticed", Duration::from_secs(5), || async {
+        let route = format!("/v1/sandboxes/{id}/post-mortem");
+        let answer = api.try_call("GET", &route, None).await;
+        answer.is_ok_and(|(status, body)| status == 200 && body["cause"]["kind"] == "runner_died")
+    })
+    .await?;
+    let fresh = api.create("victim").await?;
+    assert_ne!(fresh, id, "the key gets a new sandbox");
+    daemon.finish().await
+}

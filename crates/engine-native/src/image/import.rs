@@ -1,0 +1,187 @@
+//! Turns an archive into layers and a record: all of it, or nothing.
+
+use std::cell::Cell;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sandbank_engine::{EngineError, ImageName, ImportProgress};
+use sha2::{Digest, Sha256};
+
+use super::archive::{Archive, Format, Member, hex};
+use super::compression::{self, Counted};
+use super::limits::ImportLimits;
+use super::manifest::{self, Plan};
+use super::record::{LayerRecord, Record};
+use super::scratch::{self, Scratch};
+use super::tar_stream::TarStream;
+use super::unpack::{Budget, Unpacker};
+use super::{bad, layers};
+use crate::storage::remove_tree;
+
+/// Progress in bytes of the archive file: half for uncompressing it where that is needed, the
+/// rest for unpacking.
+struct Progress<'a> {
+    report: &'a dyn Fn(ImportProgress),
+    total: u64,
+    done: Cell<u64>,
+    told: Cell<u64>,
+}
+
+/// Reports are at least this many bytes apart.
+const REPORT_BYTES: u64 = 1 << 20;
+
+impl Progress<'_> {
+    fn add(&self, bytes: u64) {
+        let done = self.done.get() + bytes;
+        self.done.set(done);
+        if done - self.told.get() >= REPORT_BYTES {
+            self.tell(done);
+        }
+    }
+
+    fn tell(&self, done: u64) {
+        self.told.set(done);
+        (self.report)(ImportProgress { bytes_done: done.min(self.total), bytes_total: self.total });
+    }
+}
+
+/// Hashes what it passes on, and ends a stream that grows beyond the limit.
+struct Hashed<R> {
+    inner: R,
+    hash: Sha256,
+    left: u64,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..read]);
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::other("a layer is larger than an image may be"))?;
+        Ok(read)
+    }
+}
+
+impl<R: Read> super::tar_stream::Skip for Hashed<R> {}
+
+/// One import in progress.
+pub(super) struct Import<'a> {
+    pub(super) limits: ImportLimits,
+    /// Where finished layers are.
+    pub(super) layers: &'a Path,
+    pub(super) scratch: &'a Scratch,
+}
+
+impl Import<'_> {
+    /// Layers are in place when this returns; the record is the caller's to write. `known` tells
+    /// the size of a layer that an earlier import unpacked.
+    pub(super) fn run(
+        &self,
+        name: &ImageName,
+        path: &Path,
+        report: &dyn Fn(ImportProgress),
+        known: &dyn Fn(&str) -> Option<u64>,
+    ) -> Result<Record, EngineError> {
+        let length = std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0);
+        let progress =
+            Progress { report, total: 2 * length, done: Cell::new(0), told: Cell::new(0) };
+        progress.tell(0);
+        let archive =
+            Archive::open(path, self.scratch.path(), self.limits, |bytes| progress.add(bytes))?;
+        progress.done.set(length);
+        let plan = manifest::plan(&archive)?;
+        if plan.layers.len() > self.limits.layers {
+            return Err(bad(format!("it has more than {} layers", self.limits.layers)));
+        }
+        let record = self.unpack(name, &archive, plan, known, length, &progress)?;
+        progress.tell(progress.total);
+        Ok(record)
+    }
+
+    fn unpack(
+        &self,
+        name: &ImageName,
+        archive: &Archive,
+        plan: Plan,
+        known: &dyn Fn(&str) -> Option<u64>,
+        length: u64,
+        progress: &Progress<'_>,
+    ) -> Result<Record, EngineError> {
+        let mut budget = Budget::new(self.limits);
+        let stored: u64 = plan.layers.iter().map(|(member, _)| member.size).sum();
+        let scale = |bytes: u64| (bytes as f64 * length as f64 / stored.max(1) as f64) as u64;
+        let mut records: Vec<LayerRecord> = Vec::new();
+        for (index, (member, expected)) in plan.layers.iter().enumerate() {
+            let seen = expected.as_deref().and_then(|id| {
+                let earlier = records.iter().find(|layer| layer.id == id).map(|layer| layer.bytes);
+                earlier.or_else(|| known(id)).map(|bytes| LayerRecord { id: id.to_owned(), bytes })
+            });
+            let layer = match seen {
+                Some(layer) => {
+                    progress.add(scale(member.size));
+                    layer
+                }
+                None => {
+                    let tell = |bytes| progress.add(scale(bytes));
+                    let dir = self.scratch.directory(&index.to_string())?;
+                    let expected = expected.as_deref();
+                    let layer = self.layer(archive, *member, expected, &dir, &mut budget, tell)?;
+                    if known(&layer.id).is_none() {
+                        self.publish(&dir, &layer.id)?;
+                    }
+                    layer
+                }
+            };
+            records.push(layer);
+        }
+        let digest = plan.digest.unwrap_or_else(|| records[0].id.clone());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Record {
+            name: name.clone(),
+            digest,
+            layers: records,
+            env: plan.env,
+            imported_at_ms: now.as_millis() as u64,
+        })
+    }
+
+    /// Puts a layer in its place. Without a record, what is there is a leftover.
+    fn publish(&self, dir: &Path, id: &str) -> Result<(), EngineError> {
+        let place = self.layers.join(id);
+        remove_tree(&place).map_err(EngineError::io("remove a leftover layer"))?;
+        scratch::publish(dir, &place)
+    }
+
+    /// Unpacks one layer into `dir`.
+    fn layer(
+        &self,
+        archive: &Archive,
+        member: Member,
+        expected: Option<&str>,
+        dir: &Path,
+        budget: &mut Budget,
+        tell: impl FnMut(u64),
+    ) -> Result<LayerRecord, EngineError> {
+        let section = BufReader::new(Counted::new(archive.section(member), tell));
+        let inner = compression::decoder(section)?;
+        let hashed = Hashed { inner, hash: Sha256::new(), left: self.limits.bytes };
+        // A layer with a digest needs no end mark to show that it is whole.
+        let mut stream = TarStream::new(hashed, archive.format == Format::Rootfs);
+        let before = budget.bytes();
+        Unpacker::new(dir, budget)?.unpack(&mut stream)?;
+        let mut rest = stream.into_inner();
+        io::copy(&mut rest, &mut io::sink())
+            .map_err(|error| bad(format!("it cannot be read to its end: {error}")))?;
+        let id = hex(&rest.hash.finalize());
+        if let Some(expected) = expected
+            && expected != id
+        {
+            return Err(bad(format!("a layer is {id}, not {expected} as its image says")));
+        }
+        layers::check_machine(dir)?;
+        Ok(LayerRecord { id, bytes: budget.bytes() - before })
+    }
+}

@@ -1,0 +1,289 @@
+//! The images of one data directory: names, their layers, and what is no longer needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress, SandboxId};
+use sha2::{Digest, Sha256};
+
+use super::archive::hex;
+use super::host::HostPieces;
+use super::import::Import;
+use super::limits::ImportLimits;
+use super::record::{self, Record};
+use super::scratch::{self, Scratch};
+use super::{ResolvedImage, bad, skeleton};
+use crate::storage::remove_tree;
+
+const HOST_SKELETON: &str = "host-";
+
+pub(crate) struct ImageStore {
+    dir: PathBuf,
+    limits: ImportLimits,
+    /// Guards the records on disk, which are the truth.
+    records: Mutex<()>,
+    /// Held by an import, whose layers no record names yet.
+    importing: Mutex<()>,
+}
+
+fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
+    // The guarded truth is on disk, so a panic elsewhere leaves nothing half-changed here.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ImageStore {
+    /// Opens the store and removes what a crash or a reboot left without use.
+    pub(crate) fn open(dir: &Path) -> Result<Self, EngineError> {
+        Self::open_with(dir, ImportLimits::default())
+    }
+
+    pub(super) fn open_with(dir: &Path, limits: ImportLimits) -> Result<Self, EngineError> {
+        use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+        let step = "create the image directory";
+        for part in ["names", "replaced", "layers", "skeletons", "work"] {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir.join(part))
+                .map_err(EngineError::io(step))?;
+        }
+        // Host users have no way to files that images brought.
+        std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))
+            .map_err(EngineError::io(step))?;
+        let dir = dir.canonicalize().map_err(EngineError::io(step))?;
+        let store =
+            Self { dir, limits, records: Mutex::new(()), importing: Mutex::new(()) };
+        scratch::clean(&store.dir.join("work"))?;
+        store.forget_after_reboot()?;
+        store.collect_garbage()?;
+        Ok(store)
+    }
+
+    fn records(&self) -> Result<BTreeMap<String, Record>, EngineError> {
+        record::read_all(&self.dir.join("names"))
+    }
+
+    /// `host` first, then imported images by name.
+    pub(crate) fn list(&self) -> Vec<ImageInfo> {
+        let host = ImageInfo {
+            name: ImageName::host(),
+            digest: None,
+            size_bytes: 0,
+            layers: 0,
+            imported_at_ms: None,
+        };
+        let _guard = lock(&self.records);
+        let records = self.records().unwrap_or_else(|error| {
+            tracing::error!(%error, "failed to list the images");
+            BTreeMap::new()
+        });
+        let mut infos: Vec<ImageInfo> = records.values().map(Record::info).collect();
+        infos.sort_by(|a, b| a.name.cmp(&b.name));
+        infos.insert(0, host);
+        infos
+    }
+
+    /// Reads an archive and gives it a name. An image that had the name stays on disk until
+    /// [`ImageStore::remove`] or a reboot: machines may run from it.
+    pub(crate) fn import(
+        &self,
+        name: &ImageName,
+        archive: &Path,
+        progress: &dyn Fn(ImportProgress),
+    ) -> Result<ImageInfo, EngineError> {
+        if name.is_host() {
+            return Err(bad("the name `host` stands for this machine; choose another"));
+        }
+        let _importing = lock(&self.importing);
+        let imported = self.import_layers(name, archive, progress);
+        let result = imported.and_then(|new| self.name_image(name, new));
+        if result.is_err()
+            && let Err(error) = self.collect_garbage()
+        {
+            tracing::warn!(%error, "failed to clean up after an import");
+        }
+        result
+    }
+
+    fn import_layers(
+        &self,
+        name: &ImageName,
+        archive: &Path,
+        progress: &dyn Fn(ImportProgress),
+    ) -> Result<Record, EngineError> {
+        let known: BTreeMap<String, u64> = self
+            .all_records()?
+            .into_iter()
+            .flat_map(|record| record.layers)
+            .map(|layer| (layer.id, layer.bytes))
+            .collect();
+        let layers = self.dir.join("layers");
+        let scratch = Scratch::new(&self.dir.join("work"))?;
+        let import = Import { limits: self.limits, layers: &layers, scratch: &scratch };
+        let record = import.run(name, archive, progress, &|id| known.get(id).copied())?;
+        self.skeleton_of(&record)?;
+        // The record must not survive a power cut that its layers did not.
+        std::fs::File::open(&layers)
+            .and_then(|dir| Ok(rustix::fs::syncfs(dir)?))
+            .map_err(EngineError::io("write the image to disk"))?;
+        Ok(record)
+    }
+
+    fn name_image(&self, name: &ImageName, new: Record) -> Result<ImageInfo, EngineError> {
+        let _guard = lock(&self.records);
+        let (names, file) = (self.dir.join("names"), record::file_name(name));
+        if let Some(old) = self.records()?.get(&file)
+            && old.layers != new.layers
+        {
+            let place = format!("{}.json", SandboxId::random());
+            record::write(&self.dir.join("replaced"), &place, old)?;
+        }
+        record::write(&names, &file, &new)?;
+        Ok(new.info())
+    }
+
+    /// Forgets a name and frees the layers that no other image has. `in_use` is asked under the
+    /// store's lock whether a machine of that image exists; a machine counts from before its
+    /// image is resolved.
+    pub(crate) fn remove(
+        &self,
+        name: &ImageName,
+        in_use: &dyn Fn(&ImageName) -> bool,
+    ) -> Result<(), EngineError> {
+        {
+            let _guard = lock(&self.records);
+            let file = record::file_name(name);
+            if !name.is_host() && !self.records()?.contains_key(&file) {
+                return Err(EngineError::ImageNotFound(name.clone()));
+            }
+            if name.is_host() || in_use(name) {
+                return Err(EngineError::ImageInUse(name.clone()));
+            }
+            let step = EngineError::io("remove an image's record");
+            std::fs::remove_file(self.dir.join("names").join(file)).map_err(step)?;
+            self.forget_replaced(|record| record.name == *name)?;
+        }
+        // An import's layers have no record yet; it cleans up itself, or the next open does.
+        if let Ok(_importing) = self.importing.try_lock() {
+            self.collect_garbage()?;
+        }
+        Ok(())
+    }
+
+    /// What a machine's root is made of, now.
+    pub(crate) fn resolve(&self, name: &ImageName) -> Result<ResolvedImage, EngineError> {
+        let _guard = lock(&self.records);
+        if name.is_host() {
+            return self.resolve_host();
+        }
+        let path = self.dir.join("names").join(record::file_name(name));
+        let content = match std::fs::read(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(EngineError::ImageNotFound(name.clone()));
+            }
+            other => other.map_err(EngineError::io("read an image's record"))?,
+        };
+        let record: Record = serde_json::from_slice(&content)
+            .map_err(|error| EngineError::Internal(format!("image {name} is damaged: {error}")))?;
+        let mut lower = vec![self.skeleton_of(&record)?];
+        lower.extend(self.stack(&record));
+        Ok(ResolvedImage { lower, binds: Vec::new(), env: record.env })
+    }
+
+    fn resolve_host(&self) -> Result<ResolvedImage, EngineError> {
+        let host = HostPieces::look();
+        let key = format!("{HOST_SKELETON}{}", host.fingerprint());
+        let skeleton = self.skeleton(&key, |root| host.build(root))?;
+        Ok(ResolvedImage { lower: vec![skeleton], binds: host.binds(), env: BTreeMap::new() })
+    }
+
+    fn stack(&self, record: &Record) -> Vec<PathBuf> {
+        record.stack().into_iter().map(|id| self.dir.join("layers").join(id)).collect()
+    }
+
+    fn skeleton_of(&self, record: &Record) -> Result<PathBuf, EngineError> {
+        let stack = self.stack(record);
+        self.skeleton(&skeleton_key(record), |root| skeleton::build_for_layers(root, &stack))
+    }
+
+    fn skeleton(
+        &self,
+        key: &str,
+        build: impl FnOnce(&Path) -> Result<(), EngineError>,
+    ) -> Result<PathBuf, EngineError> {
+        let place = self.dir.join("skeletons").join(key);
+        if !place.exists() {
+            let scratch = Scratch::new(&self.dir.join("work"))?;
+            let root = scratch.directory("skeleton")?;
+            build(&root)?;
+            scratch::publish(&root, &place)?;
+        }
+        Ok(place)
+    }
+
+    fn all_records(&self) -> Result<Vec<Record>, EngineError> {
+        let _guard = lock(&self.records);
+        let replaced = record::read_all(&self.dir.join("replaced"))?;
+        Ok(self.records()?.into_values().chain(replaced.into_values()).collect())
+    }
+
+    fn forget_replaced(&self, gone: impl Fn(&Record) -> bool) -> Result<(), EngineError> {
+        let dir = self.dir.join("replaced");
+        for (file, record) in record::read_all(&dir)? {
+            if gone(&record) {
+                std::fs::remove_file(dir.join(file))
+                    .map_err(EngineError::io("remove a replaced image's record"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// No machine outlives a reboot, so nothing runs from replaced images or old skeletons.
+    fn forget_after_reboot(&self) -> Result<(), EngineError> {
+        let (marker, step) = (self.dir.join("boot"), "remember this boot");
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map_err(EngineError::io("identify this boot"))?;
+        if std::fs::read_to_string(&marker).is_ok_and(|last| last == boot) {
+            return Ok(());
+        }
+        self.forget_replaced(|_| true)?;
+        let skeletons = self.dir.join("skeletons");
+        remove_tree(&skeletons)
+            .and_then(|()| std::fs::create_dir(&skeletons))
+            .and_then(|()| std::fs::write(&marker, boot))
+            .map_err(EngineError::io(step))
+    }
+
+    /// Removes layers and skeletons that no record names. The host's skeletons stay.
+    fn collect_garbage(&self) -> Result<(), EngineError> {
+        let records = self.all_records()?;
+        let layers: BTreeSet<&str> =
+            records.iter().flat_map(|record| &record.layers).map(|layer| &*layer.id).collect();
+        let skeletons: BTreeSet<String> = records.iter().map(skeleton_key).collect();
+        self.keep_only("layers", |name| layers.contains(name))?;
+        self.keep_only("skeletons", |name| {
+            name.starts_with(HOST_SKELETON) || skeletons.contains(name)
+        })
+    }
+
+    fn keep_only(&self, part: &str, keep: impl Fn(&str) -> bool) -> Result<(), EngineError> {
+        let step = "remove an unused layer";
+        for entry in std::fs::read_dir(self.dir.join(part)).map_err(EngineError::io(step))? {
+            let entry = entry.map_err(EngineError::io(step))?;
+            if !entry.file_name().to_str().is_some_and(&keep) {
+                remove_tree(&entry.path()).map_err(EngineError::io(step))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn skeleton_key(record: &Record) -> String {
+    let mut hash = Sha256::new();
+    hash.update(skeleton::VERSION.to_le_bytes());
+    for layer in &record.layers {
+        hash.update(layer.id.as_bytes());
+    }
+    hex(&hash.finalize()[..16])
+}

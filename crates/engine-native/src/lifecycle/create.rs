@@ -1,0 +1,136 @@
+//! Making a machine.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use sandbank_engine::{EngineError, Machine, MachineSpec, MachineState};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+
+use super::table::Entry;
+use super::{Parts, blocking, controls, death, destroy, ingredients};
+use crate::kernel::process::ProcessKey;
+use crate::kernel::watched::watched;
+use crate::limits::SPAWN_DEADLINE;
+use crate::machine::Record;
+use crate::spawner::Failure;
+use crate::spawner::client::Spawned;
+
+/// In a task of its own: a caller that stops waiting leaves a whole machine or none.
+pub(super) async fn create(
+    parts: &Arc<Parts>,
+    spec: &MachineSpec,
+) -> Result<Machine, EngineError> {
+    controls::require(parts, spec)?;
+    let entry = parts.table.reserve(&spec.id)?;
+    let (parts, spec) = (Arc::clone(parts), spec.clone());
+    let task = tokio::spawn(async move {
+        let _busy = entry.busy.lock().await;
+        let mut made = make(&parts, &entry, &spec).await;
+        if matches!(made, Err(EngineError::Unavailable(_))) {
+            // The spawner died under it; whatever it left goes first.
+            if destroy::remove_all(&parts, &spec.id, &entry).await.is_ok() {
+                made = make(&parts, &entry, &spec).await;
+            }
+        }
+        match &made {
+            Ok(_) => parts.stock.refill(),
+            Err(error) => {
+                tracing::debug!(id = %spec.id, %error, "a machine was not made");
+                match destroy::remove_all(&parts, &spec.id, &entry).await {
+                    Ok(()) => parts.table.remove(&spec.id),
+                    // `list` still shows it, and `destroy` tries again.
+                    Err(left) => tracing::warn!(id = %spec.id, error = %left, "leftovers"),
+                }
+            }
+        }
+        made
+    });
+    match task.await {
+        Ok(made) => made,
+        Err(error) => Err(EngineError::Internal(format!("making a machine failed: {error}"))),
+    }
+}
+
+async fn make(
+    parts: &Arc<Parts>,
+    entry: &Arc<Entry>,
+    spec: &MachineSpec,
+) -> Result<Machine, EngineError> {
+    let network = parts.networks.take(spec.network, &spec.id).await?;
+    let user_namespace = parts.user_namespaces.take().await?;
+    let mut record = Record {
+        spec: spec.clone(),
+        uid_slot: user_namespace.slot,
+        network_slot: network.slot,
+        process: None,
+    };
+    entry.set_record(record.clone());
+    let gathering = {
+        let (parts, record) = (Arc::clone(parts), record.clone());
+        blocking(move || ingredients::gather(&parts, &record, user_namespace, network))
+    };
+    let ingredients = gathering.await?;
+    let descriptors = ingredients.descriptors(&parts.runner);
+    let spawned = parts.spawner.machine(ingredients.plan.clone(), &descriptors).await?;
+    drop(descriptors);
+    let status = ingredients.into_status();
+
+    record.process = Some(identify(&spawned)?);
+    let pid = spawned.pid;
+    watch(parts, entry, spawned)?;
+    entry.set_record(record.clone());
+    // The machine assembles itself while its record is written.
+    let writing = {
+        let parts = Arc::clone(parts);
+        let write = "write the machine's record";
+        blocking(move || {
+            parts.directory.write(&record.spec.id, &record).map_err(EngineError::io(write))
+        })
+    };
+    let (written, started) = tokio::join!(writing, started(status));
+    started?;
+    written?;
+    Ok(Machine { id: spec.id.clone(), state: MachineState::Running, pid: Some(pid) })
+}
+
+/// The process may have died already; its parent has not been told to forget it before we are
+/// told of it, so the pid is still its own, or nobody's.
+fn identify(spawned: &Spawned) -> Result<ProcessKey, EngineError> {
+    match ProcessKey::of(spawned.pid) {
+        Ok(key) => Ok(key),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(ProcessKey { pid: spawned.pid, start_time: 0 })
+        }
+        Err(error) => Err(EngineError::io("identify the machine's first process")(error)),
+    }
+}
+
+fn watch(parts: &Arc<Parts>, entry: &Arc<Entry>, spawned: Spawned) -> Result<(), EngineError> {
+    let process = watched(spawned.pidfd, tokio::io::Interest::READABLE)
+        .map_err(EngineError::io("watch the machine"))?;
+    let process = Arc::new(process);
+    entry.set_process(Arc::clone(&process));
+    death::watch(parts, entry, process, Some(spawned.parent));
+    Ok(())
+}
+
+/// Waits until the runner has taken over, which closes the pipe, or a failure comes through it.
+async fn started(status: OwnedFd) -> Result<(), EngineError> {
+    let read = "hear from the machine's first process";
+    rustix::io::ioctl_fionbio(&status, true).map_err(io::Error::from).map_err(EngineError::io(read))?;
+    let mut status = pipe::Receiver::from_owned_fd(status).map_err(EngineError::io(read))?;
+    let mut message = Vec::new();
+    let limited = &mut (&mut status).take(Failure::BYTES as u64);
+    let heard = tokio::time::timeout(SPAWN_DEADLINE, limited.read_to_end(&mut message)).await;
+    match heard {
+        Err(_) => Err(EngineError::Internal("the machine did not start in time".into())),
+        Ok(Err(error)) => Err(EngineError::io(read)(error)),
+        Ok(Ok(0)) => Ok(()),
+        Ok(Ok(_)) => match Failure::from_bytes(&message) {
+            Some(failure) => Err(failure.into_error()),
+            None => Err(EngineError::Internal("the machine failed to say why it failed".into())),
+        },
+    }
+}

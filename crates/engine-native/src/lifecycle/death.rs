@@ -1,0 +1,70 @@
+//! When a machine's first process dies, and of what.
+
+use std::sync::Arc;
+
+use sandbank_engine::{DeathCause, EngineError, SandboxId};
+
+use super::table::{Entry, ProcessFd};
+use super::{Parts, blocking};
+use crate::kernel::process::{ExitStatus, exit_status_of};
+
+/// Watches in the background. `parent` is the spawner whose child it is, if this daemon's.
+pub(super) fn watch(
+    parts: &Arc<Parts>,
+    entry: &Arc<Entry>,
+    process: ProcessFd,
+    parent: Option<u64>,
+) {
+    // Neither keeps the engine alive: a dropped engine must let go of its directory.
+    let (parts, entry) = (Arc::downgrade(parts), Arc::downgrade(entry));
+    tokio::spawn(async move {
+        if process.readable().await.is_err() {
+            return;
+        }
+        let (Some(parts), Some(entry)) = (parts.upgrade(), entry.upgrade()) else { return };
+        let cause = cause(&parts, &entry, &process, parent).await;
+        tracing::debug!(?cause, "a machine died");
+        entry.set_dead(cause);
+    });
+}
+
+pub(super) async fn wait(parts: &Arc<Parts>, id: &SandboxId) -> Result<DeathCause, EngineError> {
+    let mut death = parts.table.find(id)?.death();
+    match death.wait_for(Option::is_some).await {
+        Ok(cause) => Ok(cause.clone().unwrap_or(DeathCause::Unknown)),
+        Err(_) => Err(EngineError::NotFound(id.clone())),
+    }
+}
+
+async fn cause(
+    parts: &Arc<Parts>,
+    entry: &Entry,
+    process: &ProcessFd,
+    parent: Option<u64>,
+) -> DeathCause {
+    let record = entry.record();
+    let pid = record.as_ref().and_then(|record| record.process).map(|process| process.pid);
+    let told = match (pid, parent) {
+        (Some(pid), Some(parent)) => parts.spawner.exit_status(pid, parent).await,
+        _ => None,
+    };
+    match told.or_else(|| exit_status_of(process.get_ref())) {
+        None => DeathCause::Unknown,
+        Some(ExitStatus::Exited(code)) => DeathCause::Exited { code },
+        Some(ExitStatus::Signaled(signal)) => {
+            let id = record.map(|record| record.spec.id);
+            if signal == libc::SIGKILL && had_oom_kill(parts, id).await {
+                DeathCause::OutOfMemory
+            } else {
+                DeathCause::Signaled { signal }
+            }
+        }
+    }
+}
+
+async fn had_oom_kill(parts: &Arc<Parts>, id: Option<SandboxId>) -> bool {
+    let Some(id) = id else { return false };
+    let parts = Arc::clone(parts);
+    let stats = blocking(move || parts.cgroups.stats(&id)).await;
+    stats.is_ok_and(|stats| stats.oom_kills > 0)
+}

@@ -1,0 +1,174 @@
+//! The engine: one file per thing that can be done to a machine.
+//!
+//! ```text
+//!   create ─▶ directory, record ─▶ ingredients ─▶ spawner ─▶ running ⇄ paused
+//!                   │                   │             │          │
+//!                   └───────────────────┴── destroy ◀─┴──────────┘  (also after a crash, at any point)
+//! ```
+//! What exists of a machine is named by its id, so `destroy` works from any point without knowing
+//! how far `create` came.
+
+mod connect;
+mod controls;
+mod create;
+mod death;
+mod destroy;
+mod image_trees;
+mod images;
+mod ingredients;
+mod list;
+mod pause;
+mod start;
+mod stats;
+mod stock;
+mod table;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sandbank_engine::{
+    Capabilities, Control, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
+    ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream,
+};
+
+use crate::cgroup::Cgroups;
+use crate::image::ImageStore;
+use crate::machine::Directory;
+use crate::network::Networks;
+use crate::settings::NativeSettings;
+use crate::spawner::Spawner;
+use crate::storage::Storage;
+use crate::user_namespace::UserNamespaces;
+
+/// Makes machines of namespaces. Dropping it leaves machines as they are; so does a crash.
+pub struct NativeEngine {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    settings: NativeSettings,
+    /// The truth about which machines exist.
+    directory: Directory,
+    /// What this process knows beyond that: descriptors, deaths, who is busy with which.
+    table: table::Table,
+    storage: Box<dyn Storage>,
+    images: ImageStore,
+    image_trees: image_trees::ImageTrees,
+    networks: Networks,
+    cgroups: Box<dyn Cgroups>,
+    spawner: Arc<Spawner>,
+    user_namespaces: UserNamespaces,
+    /// The sealed runner.
+    runner: std::os::fd::OwnedFd,
+    seccomp_hex: String,
+    stock: stock::Stock,
+    /// What was found missing at start.
+    shortcomings: Vec<controls::Shortcoming>,
+    /// The last measured report, and when.
+    report: controls::Cache,
+}
+
+impl NativeEngine {
+    pub async fn start(settings: NativeSettings) -> Result<Self, EngineError> {
+        start::start(settings).await.map(|parts| Self { parts })
+    }
+
+    /// The process that makes machines; another takes its place when it dies.
+    pub async fn spawner_pid(&self) -> Option<u32> {
+        self.parts.spawner.pid().await
+    }
+}
+
+#[async_trait]
+impl Engine for NativeEngine {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn version(&self) -> String {
+        let system = rustix::system::uname();
+        let kernel = system.release().to_string_lossy();
+        format!("{} (Linux {kernel}, {})", env!("CARGO_PKG_VERSION"), self.parts.cgroups.describe())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Capabilities {
+            network_egress: self.parts.networks.egress_available().is_ok(),
+            disk_quota: self.parts.storage.enforces_quota(),
+            memory_limit: self.parts.has(Control::MemoryLimit),
+            cpu_limit: self.parts.has(Control::CpuLimit),
+            pids_limit: self.parts.has(Control::PidsLimit),
+            pause: self.parts.cgroups.can_freeze(),
+            concurrent_creates: 2 * cores,
+        }
+    }
+
+    async fn controls(&self) -> Vec<ControlReport> {
+        controls::report(&self.parts).await
+    }
+
+    async fn create(&self, spec: &MachineSpec) -> Result<Machine, EngineError> {
+        create::create(&self.parts, spec).await
+    }
+
+    async fn connect(&self, id: &SandboxId) -> Result<Box<dyn Stream>, EngineError> {
+        connect::connect(&self.parts, id).await
+    }
+
+    async fn destroy(&self, id: &SandboxId) -> Result<(), EngineError> {
+        destroy::destroy(&self.parts, id).await
+    }
+
+    async fn pause(&self, id: &SandboxId) -> Result<(), EngineError> {
+        pause::pause(&self.parts, id).await
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<(), EngineError> {
+        pause::resume(&self.parts, id).await
+    }
+
+    async fn list(&self) -> Result<Vec<Machine>, EngineError> {
+        list::list(&self.parts).await
+    }
+
+    async fn stats(&self, id: &SandboxId) -> Result<MachineStats, EngineError> {
+        stats::stats(&self.parts, id).await
+    }
+
+    async fn wait_dead(&self, id: &SandboxId) -> Result<DeathCause, EngineError> {
+        death::wait(&self.parts, id).await
+    }
+
+    async fn images(&self) -> Result<Vec<ImageInfo>, EngineError> {
+        images::list(&self.parts).await
+    }
+
+    async fn import_image(
+        &self,
+        name: &ImageName,
+        archive: &Path,
+        progress: &(dyn Fn(ImportProgress) + Send + Sync),
+    ) -> Result<ImageInfo, EngineError> {
+        images::import(&self.parts, name, archive, progress).await
+    }
+
+    async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+        images::remove(&self.parts, name).await
+    }
+
+    async fn shutdown(&self) {
+        start::shutdown(&self.parts).await;
+    }
+}
+
+/// Runs blocking kernel work off the async threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
+) -> Result<T, EngineError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(EngineError::Internal(format!("a worker failed: {error}"))),
+    }
+}

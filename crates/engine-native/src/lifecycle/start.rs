@@ -1,0 +1,108 @@
+//! Starting, finding the machines of an earlier daemon, and leaving them to the next.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::Arc;
+
+use sandbank_engine::{DeathCause, EngineError, SandboxId};
+
+use super::table::{Entry, Table};
+use super::{Parts, controls, death, stock};
+use crate::image::ImageStore;
+use crate::kernel::watched::watched;
+use crate::machine::{Directory, Record};
+use crate::network::{NetworkSettings, Networks};
+use crate::settings::NativeSettings;
+use crate::spawner::Spawner;
+use crate::user_namespace::UserNamespaces;
+use crate::{cgroup, runner_file, seccomp, storage};
+
+pub(super) async fn start(settings: NativeSettings) -> Result<Arc<Parts>, EngineError> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&settings.data_dir)
+        .map_err(EngineError::io("make the data directory"))?;
+    let directory = Directory::open(&settings.data_dir)?;
+    let storage = storage::open(&settings.data_dir, settings.storage, settings.pool_bytes)?;
+    let images = ImageStore::open(&settings.data_dir.join("images"))?;
+    let cgroups = cgroup::open(settings.cgroups, &settings.instance, settings.cgroups_ready)?;
+    let networks = Networks::open(NetworkSettings {
+        subnet: settings.subnet,
+        pool_size: settings.networks_ready,
+        instance: settings.instance.clone(),
+        state_dir: settings.data_dir.join("network"),
+    })
+    .await?;
+    let spawner = Spawner::start(settings.spawner.clone()).await?;
+    let runner = runner_file::seal(sandbank_runner_binary::RUNNER)
+        .map_err(EngineError::io("make the runner's memory file"))?;
+
+    let found = find(&directory)?;
+    let occupied = found.iter().filter_map(|(_, record)| record.as_ref().map(|r| r.uid_slot));
+    let user_namespaces = UserNamespaces::new(
+        Arc::clone(&spawner),
+        &settings.instance,
+        settings.user_namespaces_ready,
+        occupied,
+    );
+    let shortcomings = controls::find_shortcomings(&*cgroups);
+    let parts = Arc::new(Parts {
+        settings,
+        directory,
+        table: Table::default(),
+        storage,
+        images,
+        image_trees: super::image_trees::ImageTrees::default(),
+        networks,
+        cgroups,
+        spawner,
+        user_namespaces,
+        runner,
+        seccomp_hex: seccomp::program_hex(),
+        stock: stock::Stock::default(),
+        shortcomings,
+        report: controls::Cache::default(),
+    });
+    for (id, record) in found {
+        adopt(&parts, id, record).await;
+    }
+    stock::keep(&parts);
+    Ok(parts)
+}
+
+fn find(directory: &Directory) -> Result<Vec<(SandboxId, Option<Record>)>, EngineError> {
+    let ids = directory.list().map_err(EngineError::io("list the machines"))?;
+    Ok(ids.into_iter().map(|id| (id.clone(), directory.read(&id))).collect())
+}
+
+async fn adopt(parts: &Arc<Parts>, id: SandboxId, record: Option<Record>) {
+    let key = record.as_ref().and_then(|record| record.process);
+    let network_slot = record.as_ref().and_then(|record| record.network_slot);
+    parts.networks.adopt(&id, network_slot).await;
+    let entry = Entry::new(record);
+    let process = key.and_then(|key| key.open().ok().flatten()).and_then(|pidfd| {
+        watched(pidfd, tokio::io::Interest::READABLE).map(Arc::new).ok()
+    });
+    match process {
+        Some(process) => {
+            entry.set_process(Arc::clone(&process));
+            death::watch(parts, &entry, process, None);
+        }
+        None => entry.set_dead(DeathCause::Unknown),
+    }
+    parts.table.insert(id, entry);
+}
+
+/// Machines keep running. Shared tables of the host go when no machine needs them.
+pub(super) async fn shutdown(parts: &Arc<Parts>) {
+    parts.stock.stop();
+    parts.user_namespaces.close();
+    parts.networks.close().await;
+    let closing = Arc::clone(parts);
+    let _ = tokio::task::spawn_blocking(move || {
+        closing.cgroups.close();
+        closing.storage.close();
+    })
+    .await;
+    parts.spawner.stop().await;
+}

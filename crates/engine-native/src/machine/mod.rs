@@ -1,0 +1,12 @@
+//! What a machine is on disk and to its runner.
+
+mod config;
+mod directory;
+mod record;
+
+pub(crate) use config::{Fences, config_file};
+pub(crate) use directory::Directory;
+pub(crate) use record::Record;
+
+/// Whom commands run as inside every machine, user and group.
+pub(crate) const WORKLOAD_ID: u32 = 1000;

@@ -1,0 +1,199 @@
+//! Ready namespaces, refilled in the background, and the task that watches the host.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use rtnetlink::Handle;
+use sandbank_engine::{Control, EngineError};
+use tokio::sync::Notify;
+
+use super::egress::{Egress, Outside};
+use super::limits::UPKEEP_INTERVAL;
+use super::link::Wiring;
+use super::{Network, link, namespace, resolver};
+
+/// A namespace that can reach what `outside` says.
+struct Wired {
+    network: Network,
+    outside: Outside,
+}
+
+#[derive(Default)]
+struct Ready {
+    empty: VecDeque<Network>,
+    wired: VecDeque<Wired>,
+}
+
+pub(super) struct Pool {
+    pub(super) egress: Egress,
+    netlink: Handle,
+    size: usize,
+    ready: Mutex<Ready>,
+    next_slot: AtomicU32,
+    /// Wakes the task that refills.
+    wanting: Arc<Notify>,
+    closed: AtomicBool,
+    /// Held while refilling, so that nothing is added behind a close.
+    filling: tokio::sync::Mutex<()>,
+}
+
+impl Pool {
+    /// Fails when this process may not make namespaces at all.
+    pub(super) async fn open(egress: Egress, size: usize) -> io::Result<Arc<Self>> {
+        let (connection, netlink, _) = rtnetlink::new_connection()?;
+        tokio::spawn(connection);
+        let first = make_empty().await?;
+        let ready = Ready { empty: VecDeque::from([first]), wired: VecDeque::new() };
+        let pool = Arc::new(Self {
+            egress,
+            netlink,
+            size,
+            ready: Mutex::new(ready),
+            next_slot: AtomicU32::new(0),
+            wanting: Arc::new(Notify::new()),
+            closed: AtomicBool::new(false),
+            filling: tokio::sync::Mutex::new(()),
+        });
+        pool.egress.refresh(&pool.netlink).await;
+        tokio::spawn(tend(Arc::downgrade(&pool), pool.wanting.clone()));
+        pool.wanting.notify_one();
+        Ok(pool)
+    }
+
+    #[cfg(test)]
+    pub(super) fn netlink(&self) -> Handle {
+        self.netlink.clone()
+    }
+
+    fn ready(&self) -> MutexGuard<'_, Ready> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn take_empty(&self) -> Result<Network, EngineError> {
+        let ready = self.ready().empty.pop_front();
+        self.wanting.notify_one();
+        match ready {
+            Some(network) => Ok(network),
+            None => make_empty().await.map_err(EngineError::io("make a network namespace")),
+        }
+    }
+
+    pub(super) async fn take_wired(&self) -> Result<Network, EngineError> {
+        let outside = self.egress.outside().map_err(|reason| EngineError::ControlUnavailable {
+            control: Control::NetworkEgress,
+            reason,
+        })?;
+        let ready = self.pop_wired(&outside);
+        self.wanting.notify_one();
+        match ready {
+            Some(network) => Ok(network),
+            None => Ok(self.make_wired(outside).await?.network),
+        }
+    }
+
+    /// One that was made for the host as it is now; others lead to old resolvers.
+    fn pop_wired(&self, outside: &Outside) -> Option<Network> {
+        let mut ready = self.ready();
+        ready.wired.retain(|wired| wired.outside == *outside);
+        ready.wired.pop_front().map(|wired| wired.network)
+    }
+
+    /// Makes a namespace on the next slot whose link does not exist.
+    async fn make_wired(&self, outside: Outside) -> Result<Wired, EngineError> {
+        let namespace =
+            namespace::create().await.map_err(EngineError::io("make a network namespace"))?;
+        let slots = outside.subnet.slots();
+        for _ in 0..slots {
+            let slot = self.next_slot.fetch_add(1, Ordering::Relaxed) % slots;
+            let wiring = Wiring {
+                name: &self.egress.link_name(slot),
+                gateway: outside.subnet.gateway(slot),
+                guest: outside.subnet.guest(slot),
+                mtu: outside.mtu,
+                resolvers: &outside.resolvers,
+                host: &outside.host,
+            };
+            match link::wire(&self.netlink, &namespace, &wiring).await {
+                Ok(()) => {
+                    let resolv_conf = resolver::resolv_conf(&outside.resolvers);
+                    let network = Network { netns: namespace.fd, slot: Some(slot), resolv_conf };
+                    return Ok(Wired { network, outside });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(EngineError::io("wire a network namespace")(error)),
+            }
+        }
+        Err(EngineError::Exhausted(format!("all {slots} network slots are taken")))
+    }
+
+    /// Removes a slot's link, whoever still has its namespace.
+    pub(super) async fn cut(&self, slot: u32) {
+        if let Err(error) = link::delete(&self.netlink, &self.egress.link_name(slot)).await {
+            tracing::warn!(%error, slot, "failed to remove a sandbox's link");
+        }
+    }
+
+    async fn refill(&self) {
+        let _filling = self.filling.lock().await;
+        while self.ready().empty.len() < self.size && !self.is_closed() {
+            match make_empty().await {
+                Ok(network) => self.ready().empty.push_back(network),
+                Err(error) => return tracing::warn!(%error, "failed to refill the pool"),
+            }
+        }
+        while self.ready().wired.len() < self.size && !self.is_closed() {
+            let Ok(outside) = self.egress.outside() else { return };
+            match self.make_wired(outside).await {
+                Ok(wired) => self.ready().wired.push_back(wired),
+                Err(error) => return tracing::warn!(%error, "failed to refill the pool"),
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(super) async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.wanting.notify_one();
+        let _filling = self.filling.lock().await;
+        let pooled: Vec<u32> = {
+            let mut ready = self.ready();
+            ready.empty.clear();
+            ready.wired.drain(..).filter_map(|wired| wired.network.slot).collect()
+        };
+        for slot in pooled {
+            self.cut(slot).await;
+        }
+        // Links that are left belong to machines, which go on without us.
+        match link::names(&self.netlink, &self.egress.links).await {
+            Ok(names) if names.is_empty() => self.egress.undo(&self.netlink).await,
+            Ok(names) => tracing::debug!(machines = names.len(), "the network stays up"),
+            Err(error) => tracing::warn!(%error, "failed to list the links"),
+        }
+    }
+}
+
+async fn make_empty() -> io::Result<Network> {
+    let namespace = namespace::create().await?;
+    let resolv_conf = resolver::NO_NETWORK.to_owned();
+    Ok(Network { netns: namespace.fd, slot: None, resolv_conf })
+}
+
+/// Refills when something was taken and looks at the host now and then. Ends with its pool.
+async fn tend(pool: Weak<Pool>, wanting: Arc<Notify>) {
+    loop {
+        let woken = tokio::time::timeout(UPKEEP_INTERVAL, wanting.notified()).await;
+        let Some(pool) = pool.upgrade() else { return };
+        if pool.is_closed() {
+            return;
+        }
+        if woken.is_err() {
+            pool.egress.refresh(&pool.netlink).await;
+        }
+        pool.refill().await;
+    }
+}

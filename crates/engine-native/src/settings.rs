@@ -1,0 +1,71 @@
+//! What the daemon's configuration says about the native engine.
+
+use std::path::PathBuf;
+
+use sandbank_engine::{Control, InstanceId};
+
+use crate::{StorageKind, Subnet};
+
+#[derive(Debug, Clone)]
+pub struct NativeSettings {
+    /// Machines, images and workspaces live below it. Made 0700 when missing.
+    pub data_dir: PathBuf,
+    pub instance: InstanceId,
+    pub storage: StorageKind,
+    /// Size of the sparse file behind a btrfs pool.
+    pub pool_bytes: u64,
+    pub subnet: Subnet,
+    /// Controls that may be weaker or missing; any other one that is makes `create` fail.
+    pub allow_weaker: Vec<Control>,
+    pub cgroups: CgroupChoice,
+    /// Ingredients kept ready, of each kind. Zero makes everything on demand.
+    pub user_namespaces_ready: usize,
+    pub networks_ready: usize,
+    pub cgroups_ready: usize,
+    pub spawner: SpawnerProgram,
+}
+
+impl NativeSettings {
+    pub fn new(data_dir: impl Into<PathBuf>, instance: InstanceId) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            instance,
+            storage: StorageKind::Auto,
+            pool_bytes: 64 << 30,
+            subnet: Subnet::default(),
+            allow_weaker: Vec::new(),
+            cgroups: CgroupChoice::Auto,
+            user_namespaces_ready: 16,
+            networks_ready: 8,
+            cgroups_ready: 16,
+            spawner: SpawnerProgram::default(),
+        }
+    }
+}
+
+/// Which cgroup interface machines are limited by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CgroupChoice {
+    /// v2 where it has the memory, cpu and pids controllers, else v1.
+    #[default]
+    Auto,
+    V1,
+    V2,
+}
+
+/// The program that becomes the spawner. It must call [`crate::spawner_main`] before it starts
+/// any thread.
+#[derive(Debug, Clone)]
+pub struct SpawnerProgram {
+    pub path: PathBuf,
+    pub arguments: Vec<String>,
+}
+
+impl Default for SpawnerProgram {
+    fn default() -> Self {
+        Self {
+            path: PathBuf::from("/proc/self/exe"),
+            arguments: vec![crate::SPAWNER_ARGUMENT.to_owned()],
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Where workspaces live: one directory per sandbox, with a quota where it can be enforced.
+//!
+//! `btrfs` keeps each workspace in a subvolume, on the data directory's own file system or in a
+//! pool of our own making; `plain` keeps directories and refuses quotas. On disk everything
+//! belongs to the canonical ids; mounts into sandboxes are idmapped by others. Nothing here
+//! opens a path that a sandbox wrote, except to remove or measure it by descriptor.
+
+mod btrfs;
+mod limits;
+mod plain;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use sandbank_engine::{EngineError, SandboxId};
+
+pub(crate) use tree::{remove_tree, remove_tree_at};
+
+/// Which storage the configuration asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StorageKind {
+    /// What the data directory already has; in a new one btrfs where it can be had, else plain.
+    #[default]
+    Auto,
+    Btrfs,
+    Plain,
+}
+
+/// Owner of every workspace's root on disk, whatever range the sandbox runs in.
+const WORKSPACE_OWNER: u32 = 1000;
+
+pub(crate) trait Storage: Send + Sync {
+    fn kind(&self) -> &'static str;
+
+    fn enforces_quota(&self) -> bool;
+
+    /// Makes an empty workspace. One that is already there is an error, and is left alone.
+    fn create(&self, id: &SandboxId, quota: Option<u64>) -> Result<PathBuf, EngineError>;
+
+    fn path(&self, id: &SandboxId) -> PathBuf;
+
+    /// Bytes the workspace takes, metadata included where the file system says so.
+    fn usage(&self, id: &SandboxId) -> Result<u64, EngineError>;
+
+    /// A writable copy of the workspace as it is now, with the same quota.
+    fn snapshot(&self, id: &SandboxId, to: &SandboxId) -> Result<PathBuf, EngineError>;
+
+    /// Takes the workspace away at once; its blocks are freed in the background. Idempotent.
+    fn delete(&self, id: &SandboxId) -> Result<(), EngineError>;
+
+    /// Every workspace, including half-made ones.
+    fn list(&self) -> Result<Vec<SandboxId>, EngineError>;
+
+    /// Unmounts what `open` mounted when no workspace is left.
+    fn close(&self);
+}
+
+pub(crate) fn open(
+    data_dir: &Path,
+    kind: StorageKind,
+    pool_bytes: u64,
+) -> Result<Box<dyn Storage>, EngineError> {
+    std::fs::create_dir_all(data_dir).map_err(EngineError::io("create the data directory"))?;
+    // Mount points and loop backing files are compared by path, so it must have one spelling.
+    let data_dir =
+        data_dir.canonicalize().map_err(EngineError::io("resolve the data directory"))?;
+    match kind {
+        StorageKind::Plain => Ok(Box::new(plain::Plain::open(&data_dir)?)),
+        StorageKind::Btrfs => Ok(Box::new(btrfs::Btrfs::open(&data_dir, pool_bytes)?)),
+        StorageKind::Auto => open_auto(&data_dir, pool_bytes),
+    }
+}
+
+/// Workspaces of live sandboxes decide: a pool that is there but cannot be opened is an error,
+/// never a reason to start over with plain directories, and the other way round.
+fn open_auto(data_dir: &Path, pool_bytes: u64) -> Result<Box<dyn Storage>, EngineError> {
+    if !btrfs::has_workspaces(data_dir) && plain::has_workspaces(data_dir) {
+        return Ok(Box::new(plain::Plain::open(data_dir)?));
+    }
+    match btrfs::Btrfs::open(data_dir, pool_bytes) {
+        Ok(btrfs) => Ok(Box::new(btrfs)),
+        Err(error) if btrfs::has_workspaces(data_dir) => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "btrfs storage cannot be had: workspaces have no quota");
+            Ok(Box::new(plain::Plain::open(data_dir)?))
+        }
+    }
+}
+
+fn ids_in(dir: &Path) -> Result<Vec<SandboxId>, EngineError> {
+    let entries = std::fs::read_dir(dir).map_err(EngineError::io("list the workspaces"))?;
+    let mut ids = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(EngineError::io("list the workspaces"))?;
+        if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
+            ids.push(id);
+        }
+    }
+    ids.sort();
+    Ok(ids)
+}
+
+fn make_private_dir(dir: &Path) -> Result<(), EngineError> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(EngineError::io("create the workspace directory"))
+}
+
+/// Gives a new workspace root its canonical owner and mode.
+fn hand_over(dir: &Path) -> Result<(), EngineError> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755))
+        .and_then(|()| std::os::unix::fs::chown(dir, Some(WORKSPACE_OWNER), Some(WORKSPACE_OWNER)))
+        .map_err(EngineError::io("give the workspace to its user"))
+}

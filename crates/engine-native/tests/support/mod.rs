@@ -1,0 +1,163 @@
+//! A real engine on a directory of its own, and commands run through its runners.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+
+pub mod residue;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sandbank_channel::RunnerClient;
+use sandbank_engine::{
+    Engine, ImageName, InstanceId, Limits, Machine, MachineSpec, NetworkMode, SandboxId,
+};
+use sandbank_engine_native::{NativeEngine, NativeSettings, StorageKind};
+use sandbank_protocol::{CommandSpec, Ending, Frame, StdinMode, StreamKind};
+
+pub struct TestEngine {
+    pub engine: Arc<NativeEngine>,
+    pub settings: NativeSettings,
+    _data: Arc<tempfile::TempDir>,
+}
+
+pub struct Output {
+    pub ending: Ending,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Output {
+    pub fn code(&self) -> Option<i32> {
+        self.ending.exit_code()
+    }
+}
+
+/// Machines need root. Says so and counts as skipped where there is none.
+pub fn cannot_run() -> bool {
+    let root = std::fs::metadata("/proc/self").is_ok_and(|own| {
+        use std::os::unix::fs::MetadataExt;
+        own.uid() == 0
+    });
+    if !root {
+        println!("skipped: making machines with every control needs root");
+    }
+    !root
+}
+
+impl TestEngine {
+    pub async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    pub async fn start_with(change: impl FnOnce(&mut NativeSettings)) -> Self {
+        let data = tempfile::Builder::new().prefix("sandbank-native-").tempdir().unwrap();
+        let mut settings = NativeSettings::new(data.path().join("data"), InstanceId::random());
+        settings.storage = StorageKind::Plain;
+        settings.user_namespaces_ready = 4;
+        settings.networks_ready = 2;
+        settings.cgroups_ready = 4;
+        change(&mut settings);
+        let engine = Arc::new(NativeEngine::start(settings.clone()).await.unwrap());
+        Self { engine, settings, _data: Arc::new(data) }
+    }
+
+    /// What a daemon that was killed leaves to the next: nothing is shut down.
+    pub async fn restart(self) -> Self {
+        let Self { engine, settings, _data } = self;
+        drop(Arc::into_inner(engine).expect("nobody else uses the engine"));
+        // Tasks of the old engine let go of the directory when they are next polled.
+        let deadline = Instant::now() + Duration::from_secs(5);
+        loop {
+            match NativeEngine::start(settings.clone()).await {
+                Ok(engine) => return Self { engine: Arc::new(engine), settings, _data },
+                Err(error) if Instant::now() > deadline => panic!("{error}"),
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+
+    pub async fn create(&self) -> Machine {
+        self.create_with(|_| {}).await
+    }
+
+    pub async fn create_with(&self, change: impl FnOnce(&mut MachineSpec)) -> Machine {
+        let mut spec = spec();
+        change(&mut spec);
+        self.engine.create(&spec).await.unwrap()
+    }
+
+    pub async fn client(&self, id: &SandboxId) -> RunnerClient {
+        let stream = self.engine.connect(id).await.unwrap();
+        RunnerClient::connect(stream).await.unwrap().0
+    }
+
+    /// A script of `sh`, as the workload.
+    pub async fn sh(&self, id: &SandboxId, script: &str) -> Output {
+        let client = self.client(id).await;
+        run(&client, &["/bin/sh", "-c", script]).await
+    }
+
+    /// Ends everything and checks that nothing is left on the host.
+    pub async fn finish(self) {
+        for machine in self.engine.list().await.unwrap() {
+            self.engine.destroy(&machine.id).await.unwrap();
+        }
+        self.engine.shutdown().await;
+        residue::assert_none(&self.settings).await;
+    }
+}
+
+pub fn spec() -> MachineSpec {
+    MachineSpec {
+        id: SandboxId::random(),
+        image: ImageName::host(),
+        limits: Limits {
+            cpu_millis: 2000,
+            memory_bytes: 256 << 20,
+            pids: 128,
+            disk_bytes: None,
+            tmp_bytes: 8 << 20,
+        },
+        network: NetworkMode::None,
+        env: BTreeMap::new(),
+    }
+}
+
+pub async fn run(client: &RunnerClient, argv: &[&str]) -> Output {
+    let spec = CommandSpec {
+        id: SandboxId::random().as_str().parse().unwrap(),
+        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+        env: BTreeMap::new(),
+        cwd: None,
+        stdin: StdinMode::Null,
+        pty: None,
+        timeout_ms: Some(60_000),
+        journal_bytes: None,
+    };
+    client.start(&spec).await.unwrap();
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut frames = client.output(&spec.id, 0, true).await.unwrap();
+    while let Some(frame) = frames.next().await.unwrap() {
+        match frame {
+            Frame::Output { stream: StreamKind::Stdout, data, .. } => stdout.extend(data),
+            Frame::Output { data, .. } => stderr.extend(data),
+            _ => {}
+        }
+    }
+    let status = client.wait(&spec.id).await.unwrap();
+    Output {
+        ending: status.ending().expect("wait returns ended commands").clone(),
+        stdout: String::from_utf8_lossy(&stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+/// Polls until it holds.
+pub async fn wait_for(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds().await {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

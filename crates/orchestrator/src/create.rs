@@ -1,0 +1,127 @@
+//! Create or reconnect, atomic per key.
+
+use std::sync::Arc;
+
+use sandbank_engine::{Capabilities, Control, EngineError, MachineSpec, NetworkMode, SandboxId};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::driver::{self, Beginning};
+use crate::lifecycle::{Event, Lease, Millis, Standing, State, millis};
+use crate::registry::Claim;
+use crate::sandbox::{Facts, Message, SharedSandbox};
+use crate::{CreateRequest, Created, OrchestratorError, ports, room};
+
+pub(crate) async fn create(
+    context: &Arc<Context>,
+    request: CreateRequest,
+) -> Result<Created, OrchestratorError> {
+    refuse_unenforceable(&request, &context.engine.capabilities())?;
+    let waiting = room::Patience::new(context.settings.create_deadline);
+    loop {
+        let max = context.settings.max_sandboxes;
+        match context.registry.claim(&request.key, max, || newborn(context, &request))? {
+            Claim::New(sandbox, (driver, spec)) => {
+                driver.spawn(Beginning::Create(Box::new(spec)));
+                sandbox.ready().await?;
+                return Ok(Created { id: sandbox.facts.id.clone(), created: true });
+            }
+            Claim::Existing(sandbox) => match reconnect(context, &sandbox, &request).await {
+                // It ended under our hands and has given up its key: make a new one.
+                Err(OrchestratorError::Gone { .. }) => tokio::task::yield_now().await,
+                Err(error) => return Err(error),
+                Ok(()) => return Ok(Created { id: sandbox.facts.id.clone(), created: false }),
+            },
+            Claim::Full => room::make(context, &waiting).await?,
+        }
+    }
+}
+
+/// Every control that the request relies on is in force, or nothing is made.
+fn refuse_unenforceable(
+    request: &CreateRequest,
+    can: &Capabilities,
+) -> Result<(), OrchestratorError> {
+    let needs = [
+        (request.network == NetworkMode::Default, can.network_egress, Control::NetworkEgress),
+        (request.limits.disk_bytes.is_some(), can.disk_quota, Control::DiskQuota),
+        (true, can.memory_limit, Control::MemoryLimit),
+        (true, can.cpu_limit, Control::CpuLimit),
+        (true, can.pids_limit, Control::PidsLimit),
+    ];
+    match needs.into_iter().find(|(needed, able, _)| *needed && !able) {
+        Some((_, _, control)) => {
+            let reason = "this engine cannot do it on this machine".to_owned();
+            Err(EngineError::ControlUnavailable { control, reason }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn newborn(
+    context: &Arc<Context>,
+    request: &CreateRequest,
+) -> (SharedSandbox, (driver::Driver, MachineSpec)) {
+    let id = SandboxId::random();
+    let now = context.clock.boot_ms();
+    let spec = MachineSpec {
+        id: id.clone(),
+        image: request.image.clone(),
+        limits: request.limits.clone(),
+        network: request.network,
+        env: request.env.clone(),
+    };
+    let facts = Facts {
+        id,
+        key: request.key.clone(),
+        engine: context.engine.name().to_owned(),
+        image: request.image.clone(),
+        runtime: request.runtime.clone(),
+        network: request.network,
+        limits: request.limits.clone(),
+        ports: request.ports.clone(),
+        created_at_ms: context.clock.wall_ms(),
+    };
+    let state = State::creating(
+        now + millis(context.settings.create_deadline),
+        lease(context, request, now),
+    );
+    let (sandbox, driver) = driver::sandbox(context, facts, state);
+    (sandbox, (driver, spec))
+}
+
+fn lease(context: &Context, request: &CreateRequest, now: Millis) -> Lease {
+    let settings = &context.settings;
+    let idle_ttl = request.idle_ttl.unwrap_or(settings.default_idle_ttl);
+    let lifetimes = [request.max_lifetime, settings.max_lifetime];
+    let lifetime = lifetimes.into_iter().flatten().min();
+    Lease::new(millis(idle_ttl), lifetime.map(|life| now + millis(life)), now)
+}
+
+/// Asks for the same key are answered with the sandbox that has it: used again, with the ports
+/// and the idle time that this caller wants. Nothing else of it changes.
+async fn reconnect(
+    context: &Arc<Context>,
+    sandbox: &SharedSandbox,
+    request: &CreateRequest,
+) -> Result<(), OrchestratorError> {
+    let hold = match sandbox.hold().await {
+        // Whoever asks for it by its key means to use it.
+        Err(OrchestratorError::Paused(_)) => {
+            sandbox.ask(|reply| Message::Change(Standing::Running, reply)).await??;
+            sandbox.hold().await?
+        }
+        hold => hold?,
+    };
+    let idle_ttl = request.idle_ttl.map(millis);
+    sandbox.send(Event::Renewed { idle_ttl });
+    for &port in &request.ports {
+        if !sandbox.facts.ports.contains(&port) {
+            return Err(OrchestratorError::PortNotAllowed { id: sandbox.facts.id.clone(), port });
+        }
+        ports::publish(context, sandbox, port).await?;
+    }
+    context.events.emit("sandbox.reused", Some(sandbox.id()), json!({}));
+    drop(hold);
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! What decisions lead to: calls of the engine, the runner and the store. Each runs in a task of
+//! its own and reports to the sandbox's mailbox; none decides anything.
+
+use std::sync::Arc;
+
+use sandbank_engine::{EngineError, MachineSpec};
+use sandbank_protocol::{CommandStatus, Stats};
+use sandbank_store::{LeaseRow, RowState, SandboxRow};
+use serde_json::{Value, json};
+
+use crate::clock::{boot_of, lease_row};
+use crate::collect::{self, Collected};
+use crate::context::Context;
+use crate::lifecycle::{Event, Observed, Standing, State};
+use crate::limits::{OBSERVE_DEADLINE, WATCH_RETRY};
+use crate::sandbox::{Message, Sandbox, SharedSandbox};
+use crate::{Cause, OrchestratorError, PostMortem, SandboxState};
+
+pub(crate) fn row(context: &Context, sandbox: &Sandbox, state: &State) -> SandboxRow {
+    let facts = &sandbox.facts;
+    SandboxRow {
+        id: facts.id.clone(),
+        key: facts.key.as_str().to_owned(),
+        state: RowState::Creating,
+        cause: None,
+        engine: facts.engine.clone(),
+        image: facts.image.clone(),
+        runtime: facts.runtime.clone(),
+        network: facts.network,
+        limits: facts.limits.clone(),
+        ports: facts.ports.clone(),
+        created_at_ms: facts.created_at_ms,
+        lease: lease_row(&*context.clock, &state.lease),
+        closed_at_ms: None,
+    }
+}
+
+/// Intent, machine, result, in this order: whoever is told that it runs finds it after a crash.
+pub(crate) async fn create(
+    context: Arc<Context>,
+    sandbox: SharedSandbox,
+    spec: MachineSpec,
+    row: SandboxRow,
+) {
+    let id = sandbox.id();
+    let made: Result<(), OrchestratorError> = async {
+        context.store.sandboxes().insert(&row).await?;
+        let detail = json!({ "key": row.key, "image": row.image, "engine": row.engine });
+        context.events.emit("sandbox.created", Some(id), detail);
+        let _turn = context.creates.acquire().await.map_err(|_| OrchestratorError::ShuttingDown)?;
+        context.engine.create(&spec).await?;
+        context.store.sandboxes().set_state(id, RowState::Running, None).await?;
+        Ok(())
+    }
+    .await;
+    let message = match made {
+        Ok(()) => Message::Event(Event::Created),
+        Err(error) => Message::CreateFailed(error),
+    };
+    let _ = sandbox.mailbox.send(message);
+}
+
+pub(crate) async fn observe(
+    context: Arc<Context>,
+    sandbox: SharedSandbox,
+    serial: u64,
+    history: bool,
+) {
+    sandbox.send(match ask(&context, &sandbox, history).await {
+        Ok((stats, last_ended)) => Event::Observed(Observed {
+            serial,
+            commands: stats.commands_running,
+            ended: stats.commands_ended,
+            last_ended,
+        }),
+        Err(error) => {
+            tracing::debug!(sandbox = %sandbox.id(), %error, "the runner was not asked");
+            Event::ObserveFailed { serial }
+        }
+    });
+}
+
+async fn ask(
+    context: &Context,
+    sandbox: &Sandbox,
+    history: bool,
+) -> Result<(Stats, Option<i64>), OrchestratorError> {
+    let mut channel = sandbox.link.channel().await?;
+    let stats = match channel.client.stats().await {
+        Err(error) if error.is_broken() => {
+            channel = sandbox.link.channel_after(channel.serial).await?;
+            channel.client.stats().await?
+        }
+        answer => answer?,
+    };
+    if !history {
+        return Ok((stats, None));
+    }
+    let commands = channel.client.commands().await?;
+    let last_ended = commands.iter().filter_map(|command| command.ended_at_ms).max();
+    Ok((stats, last_ended.map(|wall_ms| boot_of(&*context.clock, wall_ms))))
+}
+
+pub(crate) async fn save_lease(context: Arc<Context>, sandbox: SharedSandbox, lease: LeaseRow) {
+    if let Err(error) = context.store.sandboxes().set_lease(sandbox.id(), &lease).await {
+        tracing::warn!(sandbox = %sandbox.id(), %error, "a lease was not stored");
+        sandbox.send(Event::SaveFailed);
+    }
+}
+
+pub(crate) async fn pause(context: Arc<Context>, sandbox: SharedSandbox) {
+    // Nobody can ask a paused runner, so the last moment to ask is now.
+    let asked = tokio::time::timeout(OBSERVE_DEADLINE, ask(&context, &sandbox, false)).await;
+    let commands = asked.ok().and_then(Result::ok).map(|(stats, _)| stats.commands_running);
+    let result = context.engine.pause(sandbox.id()).await;
+    change(&context, &sandbox, Standing::Paused, commands, result).await;
+}
+
+pub(crate) async fn resume(context: Arc<Context>, sandbox: SharedSandbox) {
+    let result = context.engine.resume(sandbox.id()).await;
+    change(&context, &sandbox, Standing::Running, None, result).await;
+}
+
+async fn change(
+    context: &Context,
+    sandbox: &Sandbox,
+    to: Standing,
+    commands: Option<u64>,
+    result: Result<(), EngineError>,
+) {
+    let id = sandbox.id();
+    if let Err(error) = result {
+        let _ = sandbox.mailbox.send(Message::ChangeFailed(error.into()));
+        return;
+    }
+    let (state, kind) = match to {
+        Standing::Paused => (RowState::Paused, "sandbox.paused"),
+        Standing::Running => (RowState::Running, "sandbox.resumed"),
+    };
+    if let Err(error) = context.store.sandboxes().set_state(id, state, None).await {
+        // At a restart the engine's word counts, not the row's.
+        tracing::warn!(sandbox = %id, %error, "a pause or resume was not stored");
+    }
+    context.events.emit(kind, Some(id), json!({}));
+    sandbox.send(Event::Changed { to, commands });
+}
+
+/// Writes down that it is ending, then gathers what can be had; `answers` says whether there is a
+/// runner to be asked.
+pub(crate) async fn collect(
+    context: Arc<Context>,
+    sandbox: SharedSandbox,
+    cause: Cause,
+    known: Vec<CommandStatus>,
+    answers: bool,
+) {
+    let id = sandbox.id();
+    let cause = to_value(&cause);
+    let rows = context.store.sandboxes();
+    if let Err(error) = rows.set_state(id, RowState::Stopping, Some(&cause)).await {
+        tracing::warn!(sandbox = %id, %error, "an ending was not stored in advance");
+    }
+    let mut collected = Collected {
+        peaks: collect::peaks(&*context.engine, id).await,
+        last_commands: collect::lost(known),
+        last_output: String::new(),
+    };
+    if answers
+        && let Ok(channel) = sandbox.link.channel().await
+        && let Ok(commands) = collect::commands(&channel.client).await
+    {
+        collected.last_output = collect::output(&channel.client, &commands).await;
+        collected.last_commands = collect::lost(commands);
+    }
+    let _ = sandbox.mailbox.send(Message::Collected(Box::new(collected)));
+}
+
+pub(crate) async fn destroy(context: Arc<Context>, sandbox: SharedSandbox, attempt: u32) {
+    let id = sandbox.id();
+    match context.engine.destroy(id).await {
+        Ok(()) => sandbox.send(Event::Destroyed { attempt }),
+        Err(error) => {
+            tracing::error!(sandbox = %id, %error, attempt, "a machine was not destroyed");
+            let detail = json!({ "attempt": attempt, "error": error.to_string() });
+            context.events.emit("sandbox.destroy_failed", Some(id), detail);
+            sandbox.send(Event::DestroyFailed { attempt });
+        }
+    }
+}
+
+pub(crate) async fn record(
+    context: Arc<Context>,
+    sandbox: SharedSandbox,
+    cause: Cause,
+    collected: Collected,
+    attempt: u32,
+) {
+    let facts = &sandbox.facts;
+    let ended_at_ms = context.clock.wall_ms();
+    let state = match cause.end_state() {
+        SandboxState::Failed => RowState::Failed,
+        _ => RowState::Gone,
+    };
+    let post_mortem = PostMortem {
+        id: facts.id.clone(),
+        key: facts.key.clone(),
+        cause: cause.clone(),
+        created_at_ms: facts.created_at_ms,
+        ended_at_ms,
+        peaks: collected.peaks,
+        last_commands: collected.last_commands,
+        last_output: collected.last_output,
+    };
+    let (cause, body) = (to_value(&cause), to_value(&post_mortem));
+    let rows = context.store.sandboxes();
+    match rows.close(&facts.id, state, &cause, ended_at_ms, &body).await {
+        Ok(()) => sandbox.send(Event::Recorded { attempt }),
+        Err(error) => {
+            tracing::error!(sandbox = %facts.id, %error, attempt, "a row was not closed");
+            sandbox.send(Event::RecordFailed { attempt });
+        }
+    }
+}
+
+/// Resolves with a message once the machine is dead or unknown to its engine.
+pub(crate) async fn watch_death(context: Arc<Context>, sandbox: SharedSandbox) {
+    loop {
+        match context.engine.wait_dead(sandbox.id()).await {
+            Ok(death) => return sandbox.send(Event::Died { death }),
+            Err(error @ (EngineError::NotFound(_) | EngineError::Dead(_))) => {
+                return sandbox.send(Event::Vanished { reason: error.to_string() });
+            }
+            Err(error) => {
+                tracing::warn!(sandbox = %sandbox.id(), %error, "a machine is not being watched");
+                tokio::time::sleep(WATCH_RETRY).await;
+            }
+        }
+    }
+}
+
+fn to_value(data: &impl serde::Serialize) -> Value {
+    serde_json::to_value(data).expect("causes and post-mortems are plain data")
+}

@@ -1,0 +1,187 @@
+//! Why an operation on a sandbox failed: a stable code, a sentence, and what to do next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandbank_channel::ChannelError;
+use sandbank_engine::{EngineError, SandboxId};
+use sandbank_protocol::FaultCode;
+use sandbank_store::StoreError;
+
+use crate::Cause;
+
+/// Cheap to clone: everybody who waited for the same create gets the same error.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum OrchestratorError {
+    #[error("there is no sandbox {0}")]
+    NotFound(SandboxId),
+    #[error("sandbox {id} has ended: {cause}")]
+    Gone { id: SandboxId, cause: Cause },
+    #[error("all {max} sandboxes are in use")]
+    AtLimit { max: usize, retry_after: Duration },
+    #[error("sandbox {0} is paused")]
+    Paused(SandboxId),
+    #[error("{0}")]
+    Conflict(String),
+    #[error(
+        "Port {port} is not enabled for this sandbox. Set ports=[{port}] when creating the sandbox."
+    )]
+    PortNotAllowed { id: SandboxId, port: u16 },
+    #[error("failed to publish port {port}: {reason}")]
+    PublishFailed { port: u16, reason: String },
+    #[error("the sandbox was not ready within {0:?}")]
+    CreateTimedOut(Duration),
+    #[error("sandbox {0} is still being stopped")]
+    StillStopping(SandboxId),
+    #[error("the daemon is shutting down")]
+    ShuttingDown,
+    #[error(transparent)]
+    Engine(Arc<EngineError>),
+    #[error(transparent)]
+    Channel(Arc<ChannelError>),
+    #[error(transparent)]
+    Store(Arc<StoreError>),
+    /// A bug.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl From<EngineError> for OrchestratorError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(Arc::new(error))
+    }
+}
+
+impl From<ChannelError> for OrchestratorError {
+    fn from(error: ChannelError) -> Self {
+        Self::Channel(Arc::new(error))
+    }
+}
+
+impl From<StoreError> for OrchestratorError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+impl OrchestratorError {
+    /// Stable: clients may test it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound(_) => "sandbox_not_found",
+            Self::Gone { .. } => "sandbox_gone",
+            Self::AtLimit { .. } => "at_limit",
+            Self::Paused(_) => "sandbox_paused",
+            Self::Conflict(_) => "conflict",
+            Self::PortNotAllowed { .. } => "port_not_allowed",
+            Self::PublishFailed { .. } => "publish_failed",
+            Self::CreateTimedOut(_) => "create_timed_out",
+            Self::StillStopping(_) => "still_stopping",
+            Self::ShuttingDown => "shutting_down",
+            Self::Engine(error) => engine_code(error),
+            Self::Channel(error) => channel_code(error),
+            Self::Store(error) => store_code(error),
+            Self::Internal(_) => "internal",
+        }
+    }
+
+    /// What the caller can do, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NotFound(_) => "create the sandbox, or list the ones there are".into(),
+            Self::Gone { .. } => {
+                "create it again with the same key; its post-mortem says more".into()
+            }
+            Self::AtLimit { retry_after, .. } => format!(
+                "stop a sandbox, raise the limit, or try again in {} s",
+                retry_after.as_secs().max(1)
+            ),
+            Self::Paused(_) => "resume it first".into(),
+            Self::PortNotAllowed { port, .. } => {
+                format!("name port {port} in `ports` when the sandbox is created")
+            }
+            Self::CreateTimedOut(_) | Self::StillStopping(_) => "try again later".into(),
+            Self::ShuttingDown => "try again when the daemon is back".into(),
+            Self::Engine(error) => return engine_hint(error),
+            Self::Store(error) => return error.hint(),
+            Self::Conflict(_)
+            | Self::PublishFailed { .. }
+            | Self::Channel(_)
+            | Self::Internal(_) => return None,
+        })
+    }
+
+    /// Whether the same call may succeed later, unchanged.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::AtLimit { .. }
+            | Self::CreateTimedOut(_)
+            | Self::StillStopping(_)
+            | Self::ShuttingDown => true,
+            Self::Engine(error) => {
+                matches!(**error, EngineError::Exhausted(_) | EngineError::Unavailable(_))
+            }
+            Self::Channel(error) => error.is_broken(),
+            Self::Store(error) => error.is_temporary(),
+            _ => false,
+        }
+    }
+}
+
+fn engine_code(error: &EngineError) -> &'static str {
+    match error {
+        EngineError::NotFound(_) | EngineError::Dead(_) => "sandbox_gone",
+        EngineError::ImageNotFound(_) => "image_not_found",
+        EngineError::ImageInUse(_) => "image_in_use",
+        EngineError::BadImage(_) => "bad_image",
+        EngineError::ControlUnavailable { .. } => "control_unavailable",
+        EngineError::StorageFull(_) => "storage_full",
+        EngineError::Exhausted(_) => "engine_exhausted",
+        EngineError::Unavailable(_) => "engine_unavailable",
+        EngineError::Io { .. } | EngineError::Internal(_) => "engine_failed",
+    }
+}
+
+fn engine_hint(error: &EngineError) -> Option<String> {
+    Some(match error {
+        EngineError::ImageNotFound(name) => format!("import it: sandbank image import {name} …"),
+        EngineError::ControlUnavailable { .. } => "`sandbank doctor` says what to do".into(),
+        EngineError::StorageFull(_) => "free some space, or stop sandboxes".into(),
+        EngineError::Exhausted(_) | EngineError::Unavailable(_) => "try again later".into(),
+        _ => return None,
+    })
+}
+
+fn channel_code(error: &ChannelError) -> &'static str {
+    match error {
+        ChannelError::Refused(fault) => match fault.code {
+            FaultCode::Invalid => "invalid",
+            FaultCode::NotFound => "not_found",
+            FaultCode::Conflict => "conflict",
+            FaultCode::OutsideWorkspace => "outside_workspace",
+            FaultCode::WrongKind => "wrong_kind",
+            FaultCode::PermissionDenied => "permission_denied",
+            FaultCode::StorageFull => "storage_full",
+            FaultCode::LimitReached => "limit_reached",
+            FaultCode::Closed => "closed",
+            FaultCode::Refused => "refused",
+            FaultCode::Internal => "runner_failed",
+        },
+        ChannelError::Broken(_) => "channel_broken",
+        ChannelError::TimedOut(_) => "channel_timed_out",
+        ChannelError::Violation(_) => "protocol_violation",
+        ChannelError::Incompatible { .. } => "incompatible_runner",
+    }
+}
+
+fn store_code(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Corrupt { .. } | StoreError::BadValue { .. } => "store_corrupt",
+        StoreError::Newer { .. } => "store_newer",
+        StoreError::Full { .. } => "store_full",
+        StoreError::ReadOnly { .. } => "store_read_only",
+        StoreError::Locked { .. } => "store_locked",
+        StoreError::Exists { .. } => "conflict",
+        StoreError::Io { .. } => "store_failed",
+    }
+}

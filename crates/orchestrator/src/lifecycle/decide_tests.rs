@@ -1,0 +1,179 @@
+//! The decisions one by one.
+
+use super::*;
+use crate::{Cause, SandboxState, Settings};
+
+const TTL: Millis = 10_000;
+
+/// A sandbox and its clock.
+struct Life {
+    state: State,
+    now: Millis,
+    actions: Vec<Action>,
+}
+
+impl Life {
+    fn running() -> Self {
+        let lease = Lease::new(TTL, None, 0);
+        let mut life = Self { state: State::creating(1_000, lease), now: 0, actions: Vec::new() };
+        life.event(Event::Created);
+        life
+    }
+
+    fn event(&mut self, event: Event) -> &[Action] {
+        let rules = Rules::from(&Settings::default());
+        let (state, actions) = decide(self.state.clone(), event, self.now, &rules);
+        (self.state, self.actions) = (state, actions);
+        &self.actions
+    }
+
+    fn at(&mut self, now: Millis) -> &mut Self {
+        self.now = now;
+        self
+    }
+
+    /// Answers the question that is out.
+    fn runner_says(&mut self, commands: u64, ended: u64) {
+        let (serial, _) = self.state.lease.look.asked.expect("a question is out");
+        self.event(Event::Observed(Observed { serial, commands, ended, last_ended: None }));
+    }
+
+    fn visible(&self) -> SandboxState {
+        self.state.visible()
+    }
+}
+
+#[test]
+fn an_idle_sandbox_is_asked_before_it_expires() {
+    let mut life = Life::running();
+    assert!(life.at(TTL - 1).event(Event::Tick).is_empty());
+    let asked = life.at(TTL).event(Event::Tick);
+    assert_eq!(asked, [Action::Observe { serial: 1, history: false }]);
+    assert_eq!(life.visible(), SandboxState::Running);
+    life.runner_says(0, 0);
+    assert_eq!(life.state.cause(), Some(&Cause::IdleExpired));
+    assert_eq!(life.actions, [Action::Release, Action::Collect]);
+}
+
+#[test]
+fn a_running_command_moves_the_deadline() {
+    let mut life = Life::running();
+    life.at(TTL).event(Event::Tick);
+    life.runner_says(1, 0);
+    assert_eq!(life.state.lease.idle_deadline(), 2 * TTL);
+    assert!(life.state.lease.is_busy());
+}
+
+#[test]
+fn what_ended_between_two_looks_counts_until_the_second() {
+    let mut life = Life::running();
+    life.state.lease.ended = None;
+    life.event(Event::Opened);
+    life.event(Event::Closed);
+    life.at(1_000).event(Event::Tick);
+    life.runner_says(0, 5);
+    assert_eq!(life.state.lease.last_active, 0, "the first look only takes the number");
+    life.at(2_000).event(Event::Opened);
+    life.event(Event::Closed);
+    life.at(3_000).event(Event::Tick);
+    life.runner_says(0, 6);
+    assert_eq!(life.state.lease.last_active, 3_000);
+}
+
+#[test]
+fn attaching_while_expiry_is_being_checked_saves_the_sandbox() {
+    let mut life = Life::running();
+    life.at(TTL).event(Event::Tick);
+    life.event(Event::Opened);
+    life.runner_says(0, 0);
+    assert_eq!(life.visible(), SandboxState::Running);
+    life.at(10 * TTL).event(Event::Tick);
+    assert_eq!(life.state.cause(), None, "somebody holds it");
+}
+
+#[test]
+fn a_mute_runner_expires_after_a_few_questions() {
+    let mut life = Life::running();
+    life.at(TTL);
+    for _ in 0..10 {
+        life.event(Event::Tick);
+        if life.state.cause().is_some() {
+            break;
+        }
+        life.now = next_wakeup(&life.state, &Rules::from(&Settings::default())).unwrap();
+    }
+    assert_eq!(life.state.cause(), Some(&Cause::IdleExpired));
+}
+
+#[test]
+fn eviction_is_refused_when_a_command_turns_out_to_run() {
+    let mut life = Life::running();
+    life.event(Event::Evict);
+    life.runner_says(1, 0);
+    assert_eq!(life.state.cause(), None);
+    assert!(!life.state.lease.look.evict);
+}
+
+#[test]
+fn a_lifetime_ends_a_busy_sandbox() {
+    let mut life = Life::running();
+    life.state.lease.ends_at = Some(5_000);
+    life.event(Event::Opened);
+    life.at(5_000).event(Event::Tick);
+    assert_eq!(life.state.cause(), Some(&Cause::LifetimeExpired));
+}
+
+#[test]
+fn a_death_shows_as_failed_at_once() {
+    let mut life = Life::running();
+    life.event(Event::Died { death: sandbank_engine::DeathCause::Signaled { signal: 9 } });
+    assert_eq!(life.visible(), SandboxState::Failed);
+    life.event(Event::Collected);
+    assert_eq!(life.actions, [Action::Destroy { attempt: 1 }]);
+    life.event(Event::Destroyed { attempt: 1 });
+    life.event(Event::Recorded { attempt: 1 });
+    assert!(life.state.is_ended());
+}
+
+#[test]
+fn a_failed_destroy_is_tried_again_later() {
+    let mut life = Life::running();
+    life.event(Event::Stop { by: "test".into() });
+    life.event(Event::Collected);
+    assert!(life.event(Event::DestroyFailed { attempt: 1 }).is_empty());
+    assert!(life.at(499).event(Event::Tick).is_empty());
+    assert_eq!(life.at(500).event(Event::Tick), [Action::Destroy { attempt: 2 }]);
+    life.event(Event::Destroyed { attempt: 1 });
+    assert_eq!(life.visible(), SandboxState::Stopping, "an old answer does not count");
+    assert_eq!(life.event(Event::Destroyed { attempt: 2 }), [Action::Record { attempt: 1 }]);
+}
+
+#[test]
+fn a_stop_during_create_goes_straight_to_destroy() {
+    let lease = Lease::new(TTL, None, 0);
+    let mut life = Life { state: State::creating(1_000, lease), now: 0, actions: Vec::new() };
+    life.event(Event::Stop { by: "test".into() });
+    assert_eq!(life.actions, [Action::Release, Action::Destroy { attempt: 1 }]);
+    life.event(Event::Created);
+    assert_eq!(life.visible(), SandboxState::Stopping);
+}
+
+#[test]
+fn a_paused_sandbox_expires_only_if_it_had_nothing_running() {
+    for (commands, expires) in [(0, true), (1, false)] {
+        let mut life = Life::running();
+        life.event(Event::Pause);
+        life.event(Event::Changed { to: Standing::Paused, commands: Some(commands) });
+        assert_eq!(life.visible(), SandboxState::Paused);
+        life.at(TTL).event(Event::Tick);
+        assert_eq!(life.state.cause().is_some(), expires);
+    }
+}
+
+#[test]
+fn a_new_ttl_is_saved_at_once() {
+    let mut life = Life::running();
+    let actions = life.event(Event::Renewed { idle_ttl: Some(60_000) });
+    assert_eq!(actions, [Action::SaveLease]);
+    assert!(life.event(Event::Renewed { idle_ttl: None }).is_empty());
+}

@@ -1,0 +1,87 @@
+//! Bounds of the orchestrator, and what happens at each.
+
+use std::time::Duration;
+
+/// Time for a post-mortem to be gathered; then the machine is destroyed with what there is.
+pub(crate) const COLLECT_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Time for a pause or resume; then it counts as failed.
+pub(crate) const CHANGE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Time for a dead sandbox's row to be closed; then it is tried again.
+pub(crate) const RECORD_DEADLINE: Duration = Duration::from_secs(15);
+
+/// Time for a runner to say how busy it is; then the question counts as unanswered.
+pub(crate) const OBSERVE_DEADLINE: Duration = Duration::from_secs(3);
+
+/// Unanswered questions in a row after which an expired sandbox is stopped without an answer.
+pub(crate) const UNANSWERED_QUESTIONS: u32 = 3;
+
+/// From the end of a use to the first look at what it left running.
+pub(crate) const FIRST_LOOK: Duration = Duration::from_millis(250);
+
+/// Looks at a sandbox that stays busy are at most this far apart.
+pub(crate) const LAST_LOOK: Duration = Duration::from_secs(5);
+
+/// A lease is written at most this often; a crash forgets at most this much activity.
+pub(crate) const SAVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Waits between failed attempts to destroy a machine or to close its row.
+pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(500);
+pub(crate) const LAST_RETRY: Duration = Duration::from_secs(30);
+
+/// Live events a subscriber may fall behind; then it is told that it lagged and asks again.
+pub(crate) const LIVE_EVENTS: usize = 1024;
+
+/// Events stored by one write; more wait for the next one.
+pub(crate) const EVENTS_PER_WRITE: usize = 256;
+
+/// Events kept in the store; older ones are forgotten.
+pub(crate) const KEPT_EVENTS: u64 = 10_000;
+
+/// Commands named in a post-mortem, and how many of them have their output read.
+pub(crate) const POST_MORTEM_COMMANDS: usize = 20;
+pub(crate) const POST_MORTEM_OUTPUTS: usize = 3;
+
+/// Output kept in a post-mortem; the tail of it.
+pub(crate) const POST_MORTEM_OUTPUT_BYTES: usize = 16 << 10;
+
+/// Of each command's arguments, how many are kept in a post-mortem and how much of each.
+pub(crate) const POST_MORTEM_ARGUMENTS: usize = 16;
+pub(crate) const POST_MORTEM_ARGUMENT_BYTES: usize = 1 << 10;
+
+/// Frames read from the end of each command's journal for it.
+pub(crate) const POST_MORTEM_FRAMES: u64 = 64;
+
+/// How long a caller whose channel broke waits to learn whether the sandbox has died of it.
+pub(crate) const DEATH_NOTICE: Duration = Duration::from_secs(1);
+
+/// Between two tries to watch a machine whose engine does not answer.
+pub(crate) const WATCH_RETRY: Duration = Duration::from_secs(1);
+
+/// How long a description waits for a busy sandbox's own word before it shows what was last seen.
+pub(crate) const FRESH_LOOK: Duration = Duration::from_millis(500);
+
+/// Connections to one published port at a time; one more is told so and closed.
+pub(crate) const CONNECTIONS_PER_PORT: usize = 100;
+
+/// Copied at once per direction of a port connection.
+pub(crate) const TUNNEL_BUFFER_BYTES: usize = 32 << 10;
+
+/// A port connection's peer that is silent this long is probed, and given up after some probes.
+pub(crate) const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+pub(crate) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+pub(crate) const KEEPALIVE_PROBES: u32 = 4;
+
+/// How long a refused port connection may take to show that it speaks HTTP, and then to hang up.
+pub(crate) const REFUSAL_PATIENCE: Duration = Duration::from_millis(500);
+
+/// After a failed accept (no descriptors left), the next try.
+pub(crate) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Bounds of the advice when to try again at the limit of sandboxes.
+pub(crate) const FIRST_ADVICE: Duration = Duration::from_secs(1);
+pub(crate) const LAST_ADVICE: Duration = Duration::from_secs(60);
+
+/// Machines destroyed at the same time when they are found without an owner.
+pub(crate) const CONCURRENT_DESTROYS: usize = 4;

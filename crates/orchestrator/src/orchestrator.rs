@@ -1,0 +1,213 @@
+//! The public face: finds the sandbox and hands over.
+
+use std::sync::Arc;
+
+use sandbank_engine::{Engine, SandboxId};
+use sandbank_store::{Event, Store};
+use serde_json::json;
+use tokio::sync::{Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, SystemClock};
+use crate::context::Context;
+use crate::events::EventLog;
+use crate::lifecycle::{Rules, Standing};
+use crate::registry::Registry;
+use crate::sandbox::{Facts, Message, SharedSandbox};
+use crate::{
+    Attached, Cause, CreateRequest, Created, OrchestratorError, PostMortem, Published, SandboxInfo,
+    SandboxState, SandboxStats, Settings, create, ports, reconcile, shutdown, stop, sweep,
+};
+
+/// Every sandbox of one data directory. Cheap to clone.
+#[derive(Clone)]
+pub struct Orchestrator {
+    context: Arc<Context>,
+}
+
+impl Orchestrator {
+    /// Takes the store for itself, brings rows and engine objects together, and listens again on
+    /// the published ports.
+    pub async fn start(
+        settings: Settings,
+        engine: Arc<dyn Engine>,
+        store: Store,
+    ) -> Result<Self, OrchestratorError> {
+        Self::start_with_clock(settings, engine, store, Arc::new(SystemClock::new())).await
+    }
+
+    /// The same with a clock of the caller's, for tests of time.
+    pub async fn start_with_clock(
+        settings: Settings,
+        engine: Arc<dyn Engine>,
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OrchestratorError> {
+        store.claim()?;
+        let advised = engine.capabilities().concurrent_creates;
+        let creates = settings.concurrent_creates.unwrap_or(advised).max(1);
+        let context = Arc::new(Context {
+            rules: Rules::from(&settings),
+            events: EventLog::start(store.clone(), clock.clone()).await?,
+            registry: Registry::default(),
+            creates: Semaphore::new(creates.min(Semaphore::MAX_PERMITS)),
+            leaving: CancellationToken::new(),
+            settings,
+            engine,
+            store,
+            clock,
+        });
+        context.events.emit("daemon.started", None, json!({ "engine": context.engine.name() }));
+        reconcile::reconcile(&context).await?;
+        tokio::spawn(sweep::run(context.clone()));
+        Ok(Self { context })
+    }
+
+    /// Finds the live sandbox with this key, or makes it. Concurrent callers get the same one,
+    /// and exactly one of them is told that it was created. A caller that goes away leaves a
+    /// whole sandbox, or none.
+    pub async fn create(&self, request: CreateRequest) -> Result<Created, OrchestratorError> {
+        create::create(&self.context, request).await
+    }
+
+    /// Everything that may have a machine, oldest first.
+    pub async fn list(&self) -> Vec<SandboxInfo> {
+        let clock = &*self.context.clock;
+        let mut infos: Vec<_> =
+            self.context.registry.all().iter().map(|sandbox| sandbox.info(clock)).collect();
+        infos.sort_by(|a, b| (a.created_at_ms, &a.id).cmp(&(b.created_at_ms, &b.id)));
+        infos
+    }
+
+    /// Also of a sandbox that has ended, as long as its post-mortem is kept.
+    pub async fn inspect(&self, id: &SandboxId) -> Result<SandboxInfo, OrchestratorError> {
+        if let Some(sandbox) = self.context.registry.find(id) {
+            sandbox.refresh().await;
+            return Ok(sandbox.info(&*self.context.clock));
+        }
+        let row = self.context.store.sandboxes().find(id).await?;
+        let row = row.ok_or_else(|| OrchestratorError::NotFound(id.clone()))?;
+        let cause = row.cause.clone().and_then(|cause| serde_json::from_value(cause).ok());
+        let unknown = || Cause::Lost { reason: "its row does not say why".to_owned() };
+        Ok(Facts::from_row(&row)?.closed_info(&row, &cause.unwrap_or_else(unknown)))
+    }
+
+    /// Returns when it is gone; false when there was no such sandbox.
+    pub async fn stop(&self, id: &SandboxId, by: &str) -> Result<bool, OrchestratorError> {
+        stop::stop(&self.context, id, by).await
+    }
+
+    pub async fn attach(&self, id: &SandboxId) -> Result<Attached, OrchestratorError> {
+        Attached::to(self.living(id).await?).await
+    }
+
+    /// Idempotent, on the same host port; none when the port is not in the allow-list.
+    pub async fn publish(
+        &self,
+        id: &SandboxId,
+        port: u16,
+    ) -> Result<Option<Published>, OrchestratorError> {
+        let sandbox = self.living(id).await?;
+        if !sandbox.facts.ports.contains(&port) {
+            return Ok(None);
+        }
+        sandbox.ready().await?;
+        ports::publish(&self.context, &sandbox, port).await.map(Some)
+    }
+
+    /// Idempotent; open connections are cut.
+    pub async fn unpublish(&self, id: &SandboxId, port: u16) -> Result<(), OrchestratorError> {
+        ports::unpublish(&self.context, &self.living(id).await?, port).await
+    }
+
+    /// Stops every process where it stands. What was running counts as busy meanwhile.
+    pub async fn pause(&self, id: &SandboxId) -> Result<(), OrchestratorError> {
+        self.change(id, Standing::Paused).await
+    }
+
+    pub async fn resume(&self, id: &SandboxId) -> Result<(), OrchestratorError> {
+        self.change(id, Standing::Running).await
+    }
+
+    /// Not a use of the sandbox: looking does not extend its life.
+    pub async fn stats(&self, id: &SandboxId) -> Result<SandboxStats, OrchestratorError> {
+        let sandbox = self.living(id).await?;
+        sandbox.ready().await?;
+        let machine = self.context.engine.stats(id).await?;
+        if sandbox.view.borrow().state.visible() == SandboxState::Paused {
+            return Ok(SandboxStats { machine, runner: None });
+        }
+        let channel = sandbox.channel_after(0).await?;
+        let runner = match channel.client.stats().await {
+            Err(error) if error.is_broken() => {
+                sandbox.channel_after(channel.serial).await?.client.stats().await?
+            }
+            answer => answer?,
+        };
+        Ok(SandboxStats { machine, runner: Some(runner) })
+    }
+
+    pub async fn post_mortem(&self, id: &SandboxId) -> Result<PostMortem, OrchestratorError> {
+        let row = self.context.store.post_mortems().find(id).await?;
+        let row = row.ok_or_else(|| OrchestratorError::NotFound(id.clone()))?;
+        serde_json::from_value(row.body).map_err(|error| {
+            OrchestratorError::Internal(format!("the post-mortem of {id}: {error}"))
+        })
+    }
+
+    /// Stored events after `after`, then live ones, without a gap or a repetition.
+    pub async fn events(
+        &self,
+        after: u64,
+    ) -> Result<(Vec<Event>, broadcast::Receiver<Event>), OrchestratorError> {
+        let subscription = self.context.events.subscribe(after).await;
+        Ok(subscription.ok_or(OrchestratorError::ShuttingDown)??)
+    }
+
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.context.engine
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.context.settings
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.context.store
+    }
+
+    /// Sandboxes keep running; what was being made or stopped is finished first, within the
+    /// stop deadline.
+    pub async fn shutdown(&self) {
+        shutdown::shutdown(&self.context).await;
+    }
+
+    async fn change(&self, id: &SandboxId, to: Standing) -> Result<(), OrchestratorError> {
+        if !self.context.engine.capabilities().pause {
+            let name = self.context.engine.name();
+            let reason = format!("the engine {name} cannot pause sandboxes on this machine");
+            return Err(OrchestratorError::Conflict(reason));
+        }
+        let sandbox = self.living(id).await?;
+        sandbox.ready().await?;
+        sandbox.ask(|reply| Message::Change(to, reply)).await?
+    }
+
+    /// The sandbox, unless it is ending, has ended, or never was.
+    async fn living(&self, id: &SandboxId) -> Result<SharedSandbox, OrchestratorError> {
+        if let Some(sandbox) = self.context.registry.find(id) {
+            return match sandbox.cause() {
+                None => Ok(sandbox),
+                Some(cause) => Err(sandbox.gone(cause)),
+            };
+        }
+        match self.context.store.sandboxes().find(id).await?.and_then(|row| row.cause) {
+            Some(cause) => {
+                let unknown = |_| Cause::Lost { reason: "its row does not say why".to_owned() };
+                let cause = serde_json::from_value(cause).unwrap_or_else(unknown);
+                Err(OrchestratorError::Gone { id: id.clone(), cause })
+            }
+            None => Err(OrchestratorError::NotFound(id.clone())),
+        }
+    }
+}

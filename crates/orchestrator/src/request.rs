@@ -1,0 +1,51 @@
+//! What a caller asks for, and the answer.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId};
+use serde::Serialize;
+
+use crate::SandboxKey;
+
+/// A sandbox to make, or to find by its key.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+pub struct CreateRequest {
+    pub key: SandboxKey,
+    pub image: ImageName,
+    /// A label of the caller's; nothing depends on it.
+    pub runtime: String,
+    pub idle_ttl: Option<Duration>,
+    pub max_lifetime: Option<Duration>,
+    pub limits: Limits,
+    pub network: NetworkMode,
+    /// Ports that may be published.
+    pub ports: Vec<u16>,
+    /// Base environment of every command. Handed to the engine, never stored or printed.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Environment variables are where callers put secrets, so only their names are printed.
+impl fmt::Debug for CreateRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CreateRequest")
+            .field("key", &self.key)
+            .field("image", &self.image)
+            .field("runtime", &self.runtime)
+            .field("idle_ttl", &self.idle_ttl)
+            .field("max_lifetime", &self.max_lifetime)
+            .field("limits", &self.limits)
+            .field("network", &self.network)
+            .field("ports", &self.ports)
+            .field("env", &self.env.keys())
+            .finish()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Created {
+    pub id: SandboxId,
+    /// False when a sandbox with this key was there already.
+    pub created: bool,
+}

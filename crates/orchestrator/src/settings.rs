@@ -1,0 +1,45 @@
+//! What a configuration decides about sandboxes' lives.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Sandboxes that may have a machine at the same time, those being stopped included.
+    pub max_sandboxes: usize,
+    /// At the limit, stop the least recently used idle sandbox instead of refusing.
+    pub evict_idle: bool,
+    /// For sandboxes whose creator did not ask for one.
+    pub default_idle_ttl: Duration,
+    /// The longest any sandbox lives, busy or not; a caller can only ask for less.
+    pub max_lifetime: Option<Duration>,
+    /// How long making a machine may take, waiting in the queue included.
+    pub create_deadline: Duration,
+    /// How long one attempt to destroy a machine may take before it is tried again.
+    pub stop_deadline: Duration,
+    /// How often engine objects and sandboxes are compared.
+    pub sweep_interval: Duration,
+    /// Machines made at the same time; what the engine advises when absent.
+    pub concurrent_creates: Option<usize>,
+    /// Where published ports listen.
+    pub publish_address: IpAddr,
+    /// Dead sandboxes of which a post-mortem is kept.
+    pub keep_post_mortems: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_sandboxes: 100,
+            evict_idle: false,
+            default_idle_ttl: Duration::from_secs(900),
+            max_lifetime: None,
+            create_deadline: Duration::from_secs(30),
+            stop_deadline: Duration::from_secs(15),
+            sweep_interval: Duration::from_secs(5),
+            concurrent_creates: None,
+            publish_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            keep_post_mortems: 200,
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Create or reconnect.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use sandbank_engine::{Control, EngineError, NetworkMode};
+use sandbank_orchestrator::{OrchestratorError, SandboxState};
+use sandbank_test_support::eventually;
+
+use crate::world::{SOON, World, output, request, settings};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_callers_with_one_key_get_one_sandbox() {
+    let world = World::new(settings()).await;
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let daemon = world.daemon();
+        callers.spawn(async move { daemon.create(request("chat:1")).await.unwrap() });
+    }
+    let answers = callers.join_all().await;
+    let first = &answers[0].id;
+    assert!(answers.iter().all(|answer| &answer.id == first));
+    assert_eq!(answers.iter().filter(|answer| answer.created).count(), 1);
+    assert_eq!(world.engine.creates.load(Ordering::SeqCst), 1);
+    assert_eq!(world.daemon().list().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn different_keys_get_different_sandboxes_in_a_bounded_queue() {
+    let world = World::new(settings()).await;
+    let mut callers = tokio::task::JoinSet::new();
+    for number in 0..12 {
+        let daemon = world.daemon();
+        callers.spawn(async move {
+            daemon.create(request(&format!("chat:{number}"))).await.unwrap().id
+        });
+    }
+    let mut ids = callers.join_all().await;
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 12);
+    assert_eq!(world.engine.ids().len(), 12);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_sandbox_runs_commands_with_its_environment() {
+    let world = World::new(settings()).await;
+    let mut request = request("chat:1");
+    request.env.insert("COLOUR".into(), "blue".into());
+    let created = world.try_create(request).await.unwrap();
+    assert!(created.created);
+    world.start_script(&created.id, "c1", "echo $COLOUR; pwd").await;
+    let attached = world.attach(&created.id).await.unwrap();
+    let (text, _) = output(&attached, "c1", 0).await;
+    assert!(text.starts_with("blue\n"), "{text:?}");
+    let info = world.info(&created.id).await;
+    assert_eq!((info.state, info.engine.as_str()), (SandboxState::Running, "process"));
+    assert!(info.busy, "somebody is attached");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reconnecting_changes_the_idle_time_and_nothing_else() {
+    let world = World::new(settings()).await;
+    let id = world.create("chat:1").await;
+    let mut again = request(" chat:1 ");
+    again.idle_ttl = Some(Duration::from_secs(77));
+    again.network = NetworkMode::Default;
+    again.limits.pids = 3;
+    let answer = world.try_create(again).await.unwrap();
+    assert_eq!((answer.id, answer.created), (id.clone(), false));
+    let info = world.info(&id).await;
+    assert_eq!(info.idle_ttl_ms, 77_000);
+    assert_eq!((info.network, info.limits.pids), (NetworkMode::None, 64));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_who_waited_for_a_failed_create_hears_why() {
+    let world = World::new(settings()).await;
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        let daemon = world.daemon();
+        let mut request = request("chat:1");
+        request.image = "missing".parse().unwrap();
+        callers.spawn(async move { daemon.create(request).await.unwrap_err() });
+    }
+    for error in callers.join_all().await {
+        assert_eq!(error.code(), "image_not_found", "{error}");
+    }
+    eventually("nothing is left of it", SOON, || async {
+        (world.daemon().list().await.is_empty() && world.engine.ids().is_empty()).then_some(())
+    })
+    .await
+    .unwrap();
+    world.create("chat:1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_engine_cannot_enforce_is_refused() {
+    let world = World::new(settings()).await;
+    let mut request = request("chat:1");
+    request.limits.disk_bytes = Some(1 << 20);
+    let error = world.try_create(request).await.unwrap_err();
+    let OrchestratorError::Engine(engine) = &error else { panic!("{error}") };
+    let quota = Control::DiskQuota;
+    assert!(
+        matches!(&**engine, EngineError::ControlUnavailable { control, .. } if *control == quota)
+    );
+    assert!(world.engine.ids().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_past_its_deadline_fails_and_leaves_nothing() {
+    let deadline = Duration::from_millis(300);
+    let world =
+        World::new(sandbank_orchestrator::Settings { create_deadline: deadline, ..settings() })
+            .await;
+    let gate = world.engine.create_gate.acquire_many(1000).await.unwrap();
+    let error = world.try_create(request("chat:1")).await.unwrap_err();
+    assert!(matches!(error, OrchestratorError::CreateTimedOut(after) if after == deadline));
+    assert!(error.retryable());
+    drop(gate);
+    eventually("the half-made machine is gone", SOON, || async {
+        world.engine.ids().is_empty().then_some(())
+    })
+    .await
+    .unwrap();
+    world.create("chat:1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_goes_away_leaves_a_whole_sandbox() {
+    let world = World::new(settings()).await;
+    let gate = world.engine.create_gate.acquire_many(1000).await.unwrap();
+    let daemon = world.daemon();
+    let caller = tokio::spawn(async move { daemon.create(request("chat:1")).await });
+    eventually("the create to be under way", SOON, || async {
+        (world.engine.ids().len() == 1).then_some(())
+    })
+    .await
+    .unwrap();
+    caller.abort();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    drop(gate);
+    let id = world.engine.ids()[0].clone();
+    world.reaches(&id, SandboxState::Running).await;
+    let again = world.try_create(request("chat:1")).await.unwrap();
+    assert_eq!((again.id, again.created), (id, false));
+}

@@ -1,0 +1,17 @@
+//! Sandboxes' lives, with real runners: each machine is a runner started as a plain process.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod clocks;
+mod creating;
+mod deaths;
+mod events;
+mod leases;
+mod limits;
+mod pausing;
+mod ports;
+mod process_engine;
+mod restarts;
+mod stopping;
+mod storage;
+mod world;

@@ -1,0 +1,204 @@
+//! One command: what was asked for, what it has written, how it ended.
+//!
+//! Its state changes in one place, the driver in `drive.rs`; requests only read it and ask.
+
+use std::cell::{Cell, OnceCell, RefCell};
+
+use sandbank_protocol::{
+    CommandSpec, CommandState, CommandStatus, Ending, Fault, FaultCode, PtySize, SignalRequest,
+};
+use tokio::sync::Notify;
+
+use super::ending::{Circumstances, WaitStatus};
+use super::output::Output;
+use super::source::AsyncDescriptor;
+use super::stdin::Stdin;
+use crate::clock::now_ms;
+use crate::limits::MAX_BY_CHARS;
+use crate::tree::{Tree, send};
+
+pub(crate) struct Command {
+    spec: CommandSpec,
+    /// Its place in the order of starts.
+    number: u64,
+    pid: i32,
+    started_at_ms: u64,
+    output: Output,
+    stdin: Stdin,
+    terminal: Option<AsyncDescriptor>,
+    tree: Tree,
+    circumstances: RefCell<Circumstances>,
+    /// Set once, by the reaper; from then on the pid may belong to another process.
+    death: Cell<Option<WaitStatus>>,
+    reaped: Notify,
+    /// Set once, by the driver.
+    end: OnceCell<End>,
+    ended: Notify,
+}
+
+struct End {
+    ending: Ending,
+    time_ms: u64,
+}
+
+/// What exists of a command once its process runs.
+pub(super) struct Parts {
+    pub(super) spec: CommandSpec,
+    pub(super) number: u64,
+    pub(super) pid: i32,
+    pub(super) output: Output,
+    pub(super) stdin: Stdin,
+    pub(super) terminal: Option<AsyncDescriptor>,
+    pub(super) tree: Tree,
+}
+
+impl Command {
+    pub(super) fn new(parts: Parts) -> Self {
+        Self {
+            spec: parts.spec,
+            number: parts.number,
+            pid: parts.pid,
+            started_at_ms: now_ms(),
+            output: parts.output,
+            stdin: parts.stdin,
+            terminal: parts.terminal,
+            tree: parts.tree,
+            circumstances: RefCell::default(),
+            death: Cell::new(None),
+            reaped: Notify::new(),
+            end: OnceCell::new(),
+            ended: Notify::new(),
+        }
+    }
+
+    pub(crate) fn spec(&self) -> &CommandSpec {
+        &self.spec
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub(crate) fn output(&self) -> &Output {
+        &self.output
+    }
+
+    pub(crate) fn stdin(&self) -> &Stdin {
+        &self.stdin
+    }
+
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub(super) fn circumstances(&self) -> &RefCell<Circumstances> {
+        &self.circumstances
+    }
+
+    pub(super) fn set_reaped(&self, status: WaitStatus) {
+        self.death.set(Some(status));
+        self.reaped.notify_waiters();
+    }
+
+    /// Resolves when the process was reaped.
+    pub(super) async fn death(&self) -> WaitStatus {
+        loop {
+            let reaped = self.reaped.notified();
+            if let Some(status) = self.death.get() {
+                return status;
+            }
+            reaped.await;
+        }
+    }
+
+    /// Whether the leader's pid is still its own.
+    pub(super) fn leader_lives(&self) -> bool {
+        self.death.get().is_none()
+    }
+
+    pub(super) fn set_ended(&self, ending: Ending, time_ms: u64) {
+        let _ = self.end.set(End { ending, time_ms });
+        self.stdin.close();
+        self.ended.notify_waiters();
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end.get().is_some()
+    }
+
+    /// Resolves when the ending is known.
+    pub(crate) async fn ended(&self) {
+        let ended = self.ended.notified();
+        if !self.has_ended() {
+            ended.await;
+        }
+    }
+
+    pub(crate) fn status(&self) -> CommandStatus {
+        let end = self.end.get();
+        let journal = self.output.journal();
+        CommandStatus {
+            id: self.spec.id.clone(),
+            argv: self.spec.argv.clone(),
+            cwd: self.spec.cwd.clone(),
+            pty: self.spec.pty.is_some(),
+            state: match end {
+                None => CommandState::Running,
+                Some(end) => CommandState::Ended { ending: end.ending.clone() },
+            },
+            pid: self.pid,
+            started_at_ms: self.started_at_ms,
+            ended_at_ms: end.map(|end| end.time_ms),
+            stdout_bytes: self.output.stdout_bytes(),
+            stderr_bytes: self.output.stderr_bytes(),
+            dropped_bytes: journal.dropped_bytes(),
+            last_seq: journal.last_seq(),
+            stdin_offset: self.stdin.next_offset(),
+        }
+    }
+
+    /// Signals the process group, or everything the command started. What an ended command left
+    /// behind can be reached as a tree only.
+    pub(crate) fn signal(&self, request: SignalRequest) -> Result<(), Fault> {
+        let SignalRequest { signal, by, tree } = request;
+        if !(1..=64).contains(&signal) {
+            return Err(Fault::new(FaultCode::Invalid, format!("there is no signal {signal}")));
+        }
+        let over = !self.leader_lives();
+        if over && !(tree && self.left_something()) {
+            return Err(Fault::new(FaultCode::Closed, "the command has ended"));
+        }
+        if !over {
+            let by = by.chars().take(MAX_BY_CHARS).collect();
+            self.circumstances.borrow_mut().requested.insert(signal, by);
+        }
+        let sent = if tree {
+            self.tree.signal(signal, self.leader_lives())
+        } else {
+            send(-self.pid, signal)
+        };
+        sent.map_err(|error| {
+            Fault::new(FaultCode::Internal, format!("the signal cannot be sent: {error}"))
+        })
+    }
+
+    fn left_something(&self) -> bool {
+        !self.tree.is_empty(self.leader_lives())
+    }
+
+    pub(crate) fn resize(&self, size: PtySize) -> Result<(), Fault> {
+        let terminal = self.terminal.as_ref().ok_or_else(|| {
+            Fault::new(FaultCode::Conflict, "the command does not run on a terminal")
+        })?;
+        if self.has_ended() {
+            return Err(Fault::new(FaultCode::Closed, "the command has ended"));
+        }
+        crate::pty::resize(terminal.get_ref(), size).map_err(|error| {
+            Fault::new(FaultCode::Internal, format!("the terminal cannot be resized: {error}"))
+        })
+    }
+}

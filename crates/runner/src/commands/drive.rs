@@ -1,0 +1,189 @@
+//! The life of one command, from its start to its ending and what it leaves behind.
+//!
+//! ```text
+//! running ──reaped──▶ draining ──▶ ended ──▶ discarding ──every writer gone──▶ (done)
+//!    └──deadline──▶ terminating ──reaped, nothing left──▶ draining
+//! ```
+//! The driver is the only one that appends output and announces the ending.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sandbank_protocol::{Ending, StreamKind};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+
+use super::ending::{WaitStatus, decide};
+use super::source::{Read, Source};
+use super::{Command, Commands};
+use crate::limits::{
+    DRAIN_LIMIT, DRAIN_SILENCE, KILL_DEADLINE, PIPE_BYTES, READ_BYTES, TERM_GRACE,
+};
+
+/// Steps of the search for what is left after a signal.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) struct Driver {
+    commands: Rc<Commands>,
+    command: Rc<Command>,
+    /// Out-of-memory kills in the sandbox when the command began.
+    oom_kills: Option<u64>,
+    /// When output last arrived.
+    heard: Cell<Instant>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        commands: Rc<Commands>,
+        command: Rc<Command>,
+        oom_kills: Option<u64>,
+    ) -> Self {
+        Self { commands, command, oom_kills, heard: Cell::new(Instant::now()) }
+    }
+
+    pub(super) async fn run(self, mut sources: Vec<Source>) {
+        let ending = self.run_to_death(&mut sources).await;
+        self.sweep(&mut sources);
+        self.commands.finish(&self.command, ending);
+        let late = |stream, data| self.commands.record(&self.command, stream, data);
+        let buffers = &self.commands.buffers;
+        let discarding = sources.into_iter().map(|source| source.discard(buffers, late));
+        futures_util::future::join_all(discarding).await;
+    }
+
+    /// Records output until the process is gone and, within limits, its output is complete.
+    async fn run_to_death(&self, sources: &mut [Source]) -> Ending {
+        let recording = self.record_all(sources);
+        let living = self.live();
+        tokio::pin!(recording, living);
+        let mut complete = false;
+        let ending = loop {
+            tokio::select! {
+                biased;
+                () = &mut recording, if !complete => complete = true,
+                ending = &mut living => break ending,
+            }
+        };
+        if !complete {
+            self.drain(recording).await;
+        }
+        ending
+    }
+
+    /// Until every writer of every stream is gone.
+    async fn record_all(&self, sources: &mut [Source]) {
+        futures_util::future::join_all(sources.iter_mut().map(|source| self.record(source))).await;
+    }
+
+    async fn record(&self, source: &mut Source) {
+        loop {
+            self.command.output().room().await;
+            match source.read(&self.commands.buffers).await {
+                Read::Data(data) => {
+                    let full = data.len() >= READ_BYTES / 2;
+                    self.append(source.stream(), data);
+                    if full {
+                        // Let readers take this before more of the same arrives.
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Read::Nothing => {}
+                Read::End => return,
+            }
+        }
+    }
+
+    fn append(&self, stream: StreamKind, data: bytes::Bytes) {
+        self.heard.set(Instant::now());
+        self.commands.record(&self.command, stream, data);
+    }
+
+    /// The process is gone, but something it left behind still holds a stream. What the process
+    /// wrote is in the pipe already; the rest gets a moment.
+    async fn drain(&self, recording: impl Future<Output = ()>) {
+        tokio::pin!(recording);
+        let mut limit = Instant::now() + DRAIN_LIMIT;
+        self.heard.set(Instant::now());
+        loop {
+            let silent = (self.heard.get() + DRAIN_SILENCE).min(limit);
+            tokio::select! {
+                biased;
+                () = &mut recording => return,
+                () = sleep_until(silent) => {}
+            }
+            let now = Instant::now();
+            if self.command.output().held_up() {
+                // A reader is catching up: that is neither silence nor an endless writer.
+                self.heard.set(now);
+                limit = now + DRAIN_LIMIT;
+            } else if now >= limit || now >= self.heard.get() + DRAIN_SILENCE {
+                return;
+            }
+        }
+    }
+
+    /// Whatever is in the pipes now is the last output: at most what a pipe holds.
+    fn sweep(&self, sources: &mut [Source]) {
+        for source in sources {
+            for _ in 0..=PIPE_BYTES / READ_BYTES {
+                match source.read_now(&self.commands.buffers) {
+                    Read::Data(data) => self.append(source.stream(), data),
+                    Read::Nothing | Read::End => break,
+                }
+            }
+            let rest = source.take_carry();
+            self.append(source.stream(), rest);
+        }
+    }
+
+    /// Until the process is reaped and, after a timeout, nothing of it is left.
+    async fn live(&self) -> Ending {
+        let deadline = self.command.spec().timeout_ms.map(Duration::from_millis);
+        let status = match deadline.and_then(|timeout| Instant::now().checked_add(timeout)) {
+            None => self.command.death().await,
+            Some(deadline) => match timeout_at(deadline, self.command.death()).await {
+                Ok(status) => status,
+                Err(_) => {
+                    self.command.circumstances().borrow_mut().timed_out = true;
+                    self.terminate().await
+                }
+            },
+        };
+        let now = self.commands.launcher.oom_kills();
+        let mut circumstances = self.command.circumstances().borrow_mut();
+        circumstances.oom_killed = now.zip(self.oom_kills).is_some_and(|(now, then)| now > then);
+        decide(status, &circumstances)
+    }
+
+    /// Asks everything the command started to end, then makes it.
+    async fn terminate(&self) -> WaitStatus {
+        self.signal_tree(libc::SIGTERM);
+        // A stopped process acts on nothing but this.
+        self.signal_tree(libc::SIGCONT);
+        if timeout(TERM_GRACE, self.disappearance(None)).await.is_err() {
+            let _ = timeout(KILL_DEADLINE, self.disappearance(Some(libc::SIGKILL))).await;
+        }
+        // What cannot be killed, as in a hung file system, is not reported as gone either.
+        self.command.death().await
+    }
+
+    /// Resolves when the process is reaped and nothing of the command is left; sends `signal`
+    /// to all of it again and again meanwhile.
+    async fn disappearance(&self, signal: Option<i32>) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            signal.into_iter().for_each(|signal| self.signal_tree(signal));
+            if !self.command.leader_lives() && self.command.tree().is_empty(false) {
+                return;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// A tree that cannot be signalled is noticed by those who wait for it to disappear.
+    fn signal_tree(&self, signal: i32) {
+        let _ = self.command.tree().signal(signal, self.command.leader_lives());
+    }
+}

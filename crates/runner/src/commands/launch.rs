@@ -1,0 +1,258 @@
+//! From a spec to a running process: validation, environment, streams, cgroup, spawn.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::PipeFlags;
+use sandbank_protocol::{
+    CgroupVersion, CommandSpec, Fault, FaultCode, RunnerConfig, StdinMode, StreamKind,
+};
+use tokio::io::Interest;
+
+use super::command::{Command, Parts};
+use super::environment::{self, DEFAULT_PATH, Environment};
+use super::output::Output;
+use super::source::{AsyncDescriptor, Source};
+use super::stdin::{Sink, Stdin};
+use crate::cgroups::{CommandCgroups, Lease, OomCounter};
+use crate::limits::PIPE_BYTES;
+use crate::privileges::{AsRunner, FileIdentity};
+use crate::{descriptors, pty};
+use crate::spawn::{Placement, Program, SpawnError, Spawner, Surroundings};
+use crate::tree::Tree;
+
+/// What all commands of this sandbox share.
+pub(crate) struct Launcher {
+    workspace: String,
+    workspace_aliases: Vec<String>,
+    base_environment: Environment,
+    /// Kept per command unless it asks otherwise, and at most.
+    journal_bytes: u64,
+    max_journal_bytes: u64,
+    identity: FileIdentity,
+    spawner: Spawner,
+    cgroups: Option<CommandCgroups>,
+    oom: Option<OomCounter>,
+    null: OwnedFd,
+}
+
+pub(super) struct Launched {
+    pub(super) command: Command,
+    pub(super) sources: Vec<Source>,
+    /// Out-of-memory kills before the command began.
+    pub(super) oom_kills: Option<u64>,
+}
+
+/// The ends of a command's streams: the command's, and ours.
+struct Streams {
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: Option<OwnedFd>,
+    sink: Option<Sink>,
+    sources: Vec<Source>,
+    terminal: Option<AsyncDescriptor>,
+}
+
+impl Launcher {
+    pub(crate) fn new(
+        config: &RunnerConfig,
+        identity: FileIdentity,
+        spawner: Spawner,
+        cgroups: Option<CommandCgroups>,
+        oom: Option<OomCounter>,
+    ) -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        Ok(Self {
+            workspace: config.workspace.clone(),
+            workspace_aliases: config.workspace_aliases.clone(),
+            base_environment: environment::base(config),
+            journal_bytes: config.journal_bytes,
+            max_journal_bytes: config.journal_total_bytes,
+            identity,
+            spawner,
+            cgroups,
+            oom,
+            null: rustix::fs::open("/dev/null", flags, Mode::empty())?,
+        })
+    }
+
+    /// Nothing of a command that is refused is left behind.
+    pub(super) fn launch(&self, spec: CommandSpec, number: u64) -> Result<Launched, Fault> {
+        if spec.timeout_ms == Some(0) {
+            let message = "a timeout of 0 ms leaves no time to run; leave it out for none";
+            return Err(Fault::new(FaultCode::Invalid, message));
+        }
+        let (cwd_path, cwd) = self.open_cwd(spec.cwd.as_deref())?;
+        let variables = environment::of_command(&self.base_environment, &spec, &cwd_path);
+        let mut program = Program::new(&spec.argv, &variables, DEFAULT_PATH)
+            .map_err(|error| Fault::new(FaultCode::Invalid, error.to_string()))?;
+        let streams = Streams::open(&spec).map_err(|error| refused("streams", &error))?;
+        let lease = self.cgroups.as_ref().map(CommandCgroups::take).transpose();
+        let lease = lease.map_err(|error| refused("a cgroup", &error))?;
+        let oom_kills = self.oom_kills();
+
+        let pid = match self.spawn(&mut program, &streams, &cwd, lease.as_ref()) {
+            Ok(pid) => pid,
+            Err(fault) => {
+                if let (Some(cgroups), Some(lease)) = (&self.cgroups, &lease) {
+                    cgroups.give_back(lease);
+                }
+                return Err(fault);
+            }
+        };
+        let budget = spec.journal_bytes.unwrap_or(self.journal_bytes).min(self.max_journal_bytes);
+        let command = Command::new(Parts {
+            number,
+            pid,
+            output: Output::new(budget),
+            stdin: Stdin::new(streams.sink),
+            terminal: streams.terminal,
+            tree: Tree::new(&spec.id, pid, lease),
+            spec,
+        });
+        Ok(Launched { command, sources: streams.sources, oom_kills })
+    }
+
+    /// Out-of-memory kills in this sandbox so far.
+    pub(super) fn oom_kills(&self) -> Option<u64> {
+        self.oom.as_ref().and_then(OomCounter::kills)
+    }
+
+    /// The cgroup of an ended command serves another one once it is empty.
+    pub(super) fn give_back(&self, command: &Command) {
+        if let (Some(cgroups), Some(lease)) = (&self.cgroups, command.tree().lease()) {
+            cgroups.give_back(lease);
+        }
+    }
+
+    /// With the workload's rights. The child enters the very directory that was checked here.
+    fn open_cwd(&self, cwd: Option<&str>) -> Result<(String, OwnedFd), Fault> {
+        let path = self.resolve_cwd(cwd.unwrap_or_default());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match rustix::fs::open(&path, flags, Mode::empty()) {
+            Ok(directory) => Ok((path, directory)),
+            Err(error) => {
+                let message = format!("the working directory {path:?} cannot be entered: {error}");
+                Err(Fault::new(FaultCode::Invalid, message))
+            }
+        }
+    }
+
+    fn resolve_cwd(&self, cwd: &str) -> String {
+        if cwd.is_empty() {
+            return self.workspace.clone();
+        }
+        if !cwd.starts_with('/') {
+            return format!("{}/{cwd}", self.workspace);
+        }
+        let below = |alias: &String| {
+            let rest = cwd.strip_prefix(alias.as_str())?;
+            (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+        };
+        match self.workspace_aliases.iter().find_map(below) {
+            Some(rest) => format!("{}{rest}", self.workspace),
+            None => cwd.to_owned(),
+        }
+    }
+
+    fn spawn(
+        &self,
+        program: &mut Program,
+        streams: &Streams,
+        cwd: &OwnedFd,
+        lease: Option<&Lease>,
+    ) -> Result<i32, Fault> {
+        let stdin = streams.stdin.as_ref().unwrap_or(&self.null).as_fd();
+        let stdout = streams.stdout.as_fd();
+        let stderr = streams.stderr.as_ref().unwrap_or(&streams.stdout).as_fd();
+        let stdin = if streams.terminal.is_some() { stdout } else { stdin };
+        let mut around = Surroundings {
+            stdin,
+            stdout,
+            stderr,
+            terminal: streams.terminal.is_some(),
+            cwd: cwd.as_fd(),
+            placement: Placement::Inherit,
+        };
+        let Some(group) = lease.and_then(Lease::group) else {
+            return self.spawner.spawn(program, &around).map_err(spawn_fault);
+        };
+        if group.version() == CgroupVersion::V2 {
+            around.placement = Placement::Clone(group.directory());
+            // The kernel checks the right to write into the cgroup against the runner's files.
+            let _rights = AsRunner::enter(self.identity);
+            match self.spawner.spawn(program, &around) {
+                Err(SpawnError::Clone(error)) if error.raw_os_error() == Some(libc::ENOSYS) => {}
+                result => return result.map_err(spawn_fault),
+            }
+        }
+        let file = group.join_file().map_err(|error| refused("a cgroup", &error))?;
+        around.placement = Placement::Write(file.as_fd());
+        self.spawner.spawn(program, &around).map_err(spawn_fault)
+    }
+}
+
+impl Streams {
+    fn open(spec: &CommandSpec) -> io::Result<Self> {
+        if let Some(size) = spec.pty {
+            let pty = pty::open(size)?;
+            let both = Interest::READABLE | Interest::WRITABLE;
+            let controller = Rc::new(descriptors::watch(pty.controller, both)?);
+            return Ok(Self {
+                stdin: None,
+                stdout: pty.terminal,
+                stderr: None,
+                sink: Some(Sink::Terminal(controller.clone())),
+                sources: vec![Source::new(controller.clone(), StreamKind::Pty)],
+                terminal: Some(controller),
+            });
+        }
+        let (stdin, sink) = match spec.stdin {
+            StdinMode::Null => (None, None),
+            StdinMode::Open => {
+                let (theirs, ours) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+                (Some(theirs), Some(Sink::Pipe(watch(ours, Interest::WRITABLE)?)))
+            }
+        };
+        let (stdout, stdout_source) = output_pipe(StreamKind::Stdout)?;
+        let (stderr, stderr_source) = output_pipe(StreamKind::Stderr)?;
+        let sources = vec![stdout_source, stderr_source];
+        Ok(Self { stdin, stdout, stderr: Some(stderr), sink, sources, terminal: None })
+    }
+}
+
+fn output_pipe(stream: StreamKind) -> io::Result<(OwnedFd, Source)> {
+    let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let _ = rustix::pipe::fcntl_setpipe_size(&ours, PIPE_BYTES);
+    Ok((theirs, Source::new(watch(ours, Interest::READABLE)?, stream)))
+}
+
+/// Non-blocking on our side only: the two ends of a pipe do not share that flag.
+fn watch(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncDescriptor> {
+    rustix::io::ioctl_fionbio(&descriptor, true)?;
+    Ok(Rc::new(descriptors::watch(descriptor, interest)?))
+}
+
+fn spawn_fault(error: SpawnError) -> Fault {
+    match &error {
+        SpawnError::Clone(cause) => Fault::new(resource_code(cause), error.to_string()),
+        SpawnError::Step { .. } => Fault::new(FaultCode::Internal, error.to_string()),
+    }
+}
+
+fn refused(what: &str, error: &io::Error) -> Fault {
+    let message = format!("the kernel refuses {what} for the command: {error}");
+    Fault::new(resource_code(error), message)
+}
+
+/// Out of processes, descriptors or memory is a limit, anything else a surprise.
+fn resource_code(error: &io::Error) -> FaultCode {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOSPC) => {
+            FaultCode::LimitReached
+        }
+        _ => FaultCode::Internal,
+    }
+}

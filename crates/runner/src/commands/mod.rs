@@ -1,0 +1,245 @@
+//! Every command of the sandbox, running or ended.
+//!
+//! The registry owns the set of commands, the memory their journals may use, and who is told
+//! when a process is reaped. It starts commands but never decides how one ends.
+
+mod buffers;
+mod command;
+mod drive;
+mod ending;
+pub(crate) mod environment;
+mod journal;
+mod launch;
+mod output;
+mod reader;
+pub(crate) mod routes;
+mod source;
+mod stdin;
+mod utf8;
+
+pub(crate) use command::Command;
+pub(crate) use ending::WaitStatus;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
+
+use bytes::Bytes;
+use sandbank_protocol::{
+    CommandId, CommandSpec, CommandStatus, Ending, Fault, FaultCode, Started, StreamKind,
+};
+
+use crate::clock::now_ms;
+use crate::limits::{MAX_COMMANDS, MAX_LISTED_ARGV_BYTES, MAX_RUNNING_COMMANDS, MAX_SPEC_BYTES};
+use buffers::Buffers;
+pub(crate) use launch::Launcher;
+
+/// How many commands there are, and what their journals hold.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) running: u64,
+    pub(crate) ended: u64,
+    pub(crate) journal_bytes: u64,
+}
+
+pub(crate) struct Commands {
+    launcher: Launcher,
+    /// By order of start.
+    all: RefCell<BTreeMap<u64, Rc<Command>>>,
+    numbers: RefCell<HashMap<CommandId, u64>>,
+    next_number: Cell<u64>,
+    /// By the pid of a process that was not reaped yet.
+    living: RefCell<HashMap<i32, Rc<Command>>>,
+    /// Ended commands by order of ending: the first is forgotten first.
+    ended: RefCell<VecDeque<u64>>,
+    /// Ended commands whose journals were not emptied yet, in the same order.
+    emptiable: RefCell<VecDeque<u64>>,
+    /// Cost of all journals, and the most it may be.
+    journal_bytes: Cell<u64>,
+    journal_limit: u64,
+    /// Size of all remembered specs.
+    spec_bytes: Cell<usize>,
+    buffers: Buffers,
+}
+
+impl Commands {
+    pub(crate) fn new(launcher: Launcher, journal_limit: u64) -> Self {
+        Self {
+            launcher,
+            all: RefCell::default(),
+            numbers: RefCell::default(),
+            next_number: Cell::new(0),
+            living: RefCell::default(),
+            ended: RefCell::default(),
+            emptiable: RefCell::default(),
+            journal_bytes: Cell::new(0),
+            journal_limit,
+            spec_bytes: Cell::new(0),
+            buffers: Buffers::default(),
+        }
+    }
+
+    /// Starts a command, or attaches to the one that has this id and spec already.
+    pub(crate) fn start(self: &Rc<Self>, spec: CommandSpec) -> Result<Started, Fault> {
+        if let Ok(known) = self.get(&spec.id) {
+            if *known.spec() == spec {
+                return Ok(Started { attached: true, status: known.status() });
+            }
+            let message = format!("the command id {} belongs to another command", spec.id);
+            return Err(Fault::new(FaultCode::Conflict, message));
+        }
+        if self.living.borrow().len() >= MAX_RUNNING_COMMANDS {
+            let message = format!("{MAX_RUNNING_COMMANDS} commands are running already");
+            return Err(Fault::new(FaultCode::LimitReached, message));
+        }
+        let number = self.next_number.replace(self.next_number.get() + 1);
+        let launched = self.launcher.launch(spec, number)?;
+        let command = Rc::new(launched.command);
+        self.living.borrow_mut().insert(command.pid(), command.clone());
+        self.remember(&command);
+        let driver = drive::Driver::new(self.clone(), command.clone(), launched.oom_kills);
+        tokio::task::spawn_local(driver.run(launched.sources));
+        Ok(Started { attached: false, status: command.status() })
+    }
+
+    pub(crate) fn get(&self, id: &CommandId) -> Result<Rc<Command>, Fault> {
+        let number = self.numbers.borrow().get(id).copied();
+        let command = number.and_then(|number| self.all.borrow().get(&number).cloned());
+        command.ok_or_else(|| Fault::new(FaultCode::NotFound, format!("there is no command {id}")))
+    }
+
+    /// Oldest first, with long arguments cut.
+    pub(crate) fn list(&self) -> Vec<CommandStatus> {
+        let mut statuses: Vec<_> =
+            self.all.borrow().values().map(|command| command.status()).collect();
+        statuses.iter_mut().for_each(|status| shorten(&mut status.argv));
+        statuses
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let ended = self.ended.borrow().len();
+        Counts {
+            running: (self.all.borrow().len() - ended) as u64,
+            ended: ended as u64,
+            journal_bytes: self.journal_bytes.get(),
+        }
+    }
+
+    /// The reaper's word; of no interest when the process was not a command.
+    pub(crate) fn reaped(&self, pid: i32, status: WaitStatus) {
+        if let Some(command) = self.living.borrow_mut().remove(&pid) {
+            command.set_reaped(status);
+        }
+    }
+
+    fn remember(&self, command: &Rc<Command>) {
+        self.spec_bytes.set(self.spec_bytes.get() + spec_bytes(command.spec()));
+        self.numbers.borrow_mut().insert(command.spec().id.clone(), command.number());
+        self.all.borrow_mut().insert(command.number(), command.clone());
+        self.forget_surplus();
+    }
+
+    /// Appends output, then makes room if all journals together have become too large.
+    fn record(&self, command: &Command, stream: StreamKind, data: Bytes) {
+        if data.is_empty() {
+            return;
+        }
+        let before = command.output().journal().cost();
+        command.output().append(now_ms(), stream, data, |data| self.buffers.recycle(data));
+        let after = command.output().journal().cost();
+        self.journal_bytes.set(self.journal_bytes.get() + after - before);
+        self.empty_surplus();
+    }
+
+    /// The command's one ending, after its last output.
+    fn finish(&self, command: &Rc<Command>, ending: Ending) {
+        let time_ms = now_ms();
+        let json = serde_json::to_vec(&ending).expect("an ending is plain data");
+        if !command.output().end(time_ms, json.into()) {
+            return;
+        }
+        command.set_ended(ending, time_ms);
+        self.ended.borrow_mut().push_back(command.number());
+        self.emptiable.borrow_mut().push_back(command.number());
+        self.launcher.give_back(command);
+        self.forget_surplus();
+    }
+
+    /// Drops journals of ended commands, the first to end first; then, while running commands
+    /// alone are too many, the oldest frames of the largest journal.
+    fn empty_surplus(&self) {
+        while self.journal_bytes.get() > self.journal_limit {
+            let ended = self.emptiable.borrow_mut().pop_front();
+            let freed = match ended {
+                Some(number) => self.all.borrow().get(&number).map_or(0, |command| empty(command)),
+                None => self.shrink_largest(),
+            };
+            self.journal_bytes.set(self.journal_bytes.get().saturating_sub(freed));
+            if ended.is_none() && freed == 0 {
+                return;
+            }
+        }
+    }
+
+    fn shrink_largest(&self) -> u64 {
+        let all = self.all.borrow();
+        let cost = |command: &&Rc<Command>| command.output().journal().cost();
+        let Some(largest) = all.values().max_by_key(cost) else { return 0 };
+        let before = cost(&largest);
+        largest.output().drop_oldest().into_iter().for_each(|data| self.buffers.recycle(data));
+        before - cost(&largest)
+    }
+
+    fn forget_surplus(&self) {
+        let too_many = || self.all.borrow().len() > MAX_COMMANDS;
+        let too_large = || self.spec_bytes.get() > MAX_SPEC_BYTES;
+        while too_many() || too_large() {
+            let Some(number) = self.ended.borrow_mut().pop_front() else { return };
+            let Some(command) = self.all.borrow_mut().remove(&number) else { continue };
+            self.numbers.borrow_mut().remove(&command.spec().id);
+            self.spec_bytes.set(self.spec_bytes.get() - spec_bytes(command.spec()));
+            let freed = empty(&command);
+            self.journal_bytes.set(self.journal_bytes.get() - freed);
+        }
+    }
+}
+
+/// Forgets a journal's frames and returns what they cost.
+fn empty(command: &Command) -> u64 {
+    let cost = command.output().journal().cost();
+    command.output().clear();
+    cost
+}
+
+fn spec_bytes(spec: &CommandSpec) -> usize {
+    let argv: usize = spec.argv.iter().map(String::len).sum();
+    let env: usize = spec.env.iter().map(|(name, value)| name.len() + value.len()).sum();
+    size_of::<Command>() + argv + env + spec.cwd.as_ref().map_or(0, String::len)
+}
+
+fn shorten(argv: &mut Vec<String>) {
+    let mut room = MAX_LISTED_ARGV_BYTES;
+    for (index, argument) in argv.iter_mut().enumerate() {
+        if argument.len() > room {
+            argument.truncate(argument.floor_char_boundary(room));
+            argument.push('…');
+            return argv.truncate(index + 1);
+        }
+        room -= argument.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_arguments_are_cut_in_lists_at_a_character() {
+        let mut short = vec!["ls".to_owned(), "-l".to_owned()];
+        shorten(&mut short);
+        assert_eq!(short, ["ls", "-l"]);
+        let mut long = vec!["x".repeat(MAX_LISTED_ARGV_BYTES - 1), "é".repeat(3), "z".to_owned()];
+        shorten(&mut long);
+        assert_eq!(long[1..], ["…"]);
+    }
+}

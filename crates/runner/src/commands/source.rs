@@ -1,0 +1,124 @@
+//! The reading end of a command's pipe or terminal.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use sandbank_protocol::StreamKind;
+use tokio::io::unix::AsyncFd;
+
+use super::buffers::{Buffers, CARRY_BYTES};
+use super::utf8::unfinished_tail;
+use crate::limits::READ_BYTES;
+
+pub(crate) type AsyncDescriptor = Rc<AsyncFd<OwnedFd>>;
+
+pub(crate) struct Source {
+    descriptor: AsyncDescriptor,
+    stream: StreamKind,
+    /// The beginning of a character whose rest was not written yet.
+    carry: [u8; CARRY_BYTES],
+    carried: usize,
+    at_end: bool,
+}
+
+/// What one read brought.
+pub(crate) enum Read {
+    /// Whole characters; may be empty when only part of one arrived.
+    Data(Bytes),
+    /// Nothing to read now.
+    Nothing,
+    /// Every writer is gone.
+    End,
+}
+
+impl Source {
+    pub(crate) fn new(descriptor: AsyncDescriptor, stream: StreamKind) -> Self {
+        Self { descriptor, stream, carry: [0; CARRY_BYTES], carried: 0, at_end: false }
+    }
+
+    pub(crate) fn stream(&self) -> StreamKind {
+        self.stream
+    }
+
+    /// Waits until there is something, then reads once.
+    pub(crate) async fn read(&mut self, buffers: &Buffers) -> Read {
+        loop {
+            let descriptor = self.descriptor.clone();
+            let Ok(mut ready) = descriptor.readable().await else {
+                self.at_end = true;
+                return Read::End;
+            };
+            match self.read_now(buffers) {
+                Read::Nothing => ready.clear_ready(),
+                read => return read,
+            }
+        }
+    }
+
+    /// Reads once without waiting, whether or not the kernel announced anything.
+    pub(crate) fn read_now(&mut self, buffers: &Buffers) -> Read {
+        if self.at_end {
+            return Read::End;
+        }
+        let mut buffer = buffers.take();
+        buffer.extend_from_slice(&self.carry[..self.carried]);
+        match read_into(&self.descriptor, &mut buffer) {
+            Ok(count) if count > 0 => {
+                let tail = unfinished_tail(&buffer);
+                let whole = buffer.len() - tail;
+                self.carry[..tail].copy_from_slice(&buffer[whole..]);
+                self.carried = tail;
+                buffer.truncate(whole);
+                Read::Data(buffers.freeze(buffer))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                buffers.give_back(buffer);
+                Read::Nothing
+            }
+            // A terminal whose other side is closed says EIO where a pipe says 0.
+            Ok(_) | Err(_) => {
+                buffers.give_back(buffer);
+                self.at_end = true;
+                Read::End
+            }
+        }
+    }
+
+    /// What is held back, when nothing can complete it any more.
+    pub(crate) fn take_carry(&mut self) -> Bytes {
+        let carried = std::mem::take(&mut self.carried);
+        Bytes::copy_from_slice(&self.carry[..carried])
+    }
+
+    /// Waits for and throws away output until every writer is gone; tells `counted` how much.
+    pub(crate) async fn discard(mut self, buffers: &Buffers, counted: impl Fn(StreamKind, Bytes)) {
+        loop {
+            match self.read(buffers).await {
+                Read::Data(data) => counted(self.stream, data),
+                Read::Nothing | Read::End => return,
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// At most [`READ_BYTES`] at once.
+fn read_into(descriptor: &AsyncFd<OwnedFd>, buffer: &mut BytesMut) -> io::Result<usize> {
+    loop {
+        let spare = buffer.spare_capacity_mut();
+        let room = spare.len().min(READ_BYTES);
+        match rustix::io::read(descriptor.get_ref(), &mut spare[..room]) {
+            Ok((read, _)) => {
+                let count = read.len();
+                let filled = buffer.len() + count;
+                // SAFETY: the kernel has just filled `count` bytes behind the old length.
+                unsafe { buffer.set_len(filled) };
+                return Ok(count);
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

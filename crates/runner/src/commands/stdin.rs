@@ -1,0 +1,149 @@
+//! A command's stdin: bytes by offset, so that a request can be repeated without repeating bytes.
+//!
+//! Writers take turns. Nothing is buffered: a body is read as fast as the command reads.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytes::{Buf, Bytes};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use sandbank_protocol::{Fault, FaultCode, StdinStatus};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{Mutex, Notify};
+
+use super::source::AsyncDescriptor;
+
+/// What a terminal takes for the end of input at the beginning of a line.
+const END_OF_INPUT: u8 = 4;
+
+pub(crate) struct Stdin {
+    /// None once closed.
+    sink: RefCell<Option<Sink>>,
+    /// Held by the request that is writing.
+    turn: Mutex<()>,
+    next_offset: Cell<u64>,
+    /// The last byte did not end a line; matters to terminals only.
+    line_begun: Cell<bool>,
+    /// Wakes the writer when the command ends while it waits for room.
+    closing: Notify,
+}
+
+#[derive(Clone)]
+pub(crate) enum Sink {
+    Pipe(AsyncDescriptor),
+    Terminal(AsyncDescriptor),
+}
+
+impl Stdin {
+    pub(crate) fn new(sink: Option<Sink>) -> Self {
+        Self {
+            sink: RefCell::new(sink),
+            turn: Mutex::new(()),
+            next_offset: Cell::new(0),
+            line_begun: Cell::new(false),
+            closing: Notify::new(),
+        }
+    }
+
+    pub(crate) fn next_offset(&self) -> u64 {
+        self.next_offset.get()
+    }
+
+    /// Lets go of the command's stdin.
+    pub(crate) fn close(&self) {
+        self.sink.borrow_mut().take();
+        self.closing.notify_waiters();
+    }
+
+    /// Feeds a body that starts at `offset`; bytes that were accepted before are skipped.
+    pub(crate) async fn feed(
+        &self,
+        offset: u64,
+        eof: bool,
+        mut body: Incoming,
+    ) -> Result<StdinStatus, Fault> {
+        let _turn = self.turn.lock().await;
+        let next = self.next_offset.get();
+        if offset > next {
+            let message = format!("stdin was accepted up to {next}; {offset} would leave a gap");
+            return Err(Fault::new(FaultCode::Conflict, message));
+        }
+        let mut skip = next - offset;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                Fault::new(FaultCode::Invalid, format!("the stdin body broke off: {error}"))
+            })?;
+            let Ok(mut data) = frame.into_data() else { continue };
+            let skipped = skip.min(data.len() as u64);
+            data.advance(skipped as usize);
+            skip -= skipped;
+            self.write(data).await?;
+        }
+        if eof {
+            self.end_input().await?;
+        }
+        Ok(StdinStatus { next_offset: self.next_offset.get(), closed: self.is_closed() })
+    }
+
+    fn is_closed(&self) -> bool {
+        self.sink.borrow().is_none()
+    }
+
+    async fn write(&self, mut data: Bytes) -> Result<(), Fault> {
+        while !data.is_empty() {
+            let sink = self.sink.borrow().clone().ok_or_else(|| self.closed())?;
+            let (Sink::Pipe(descriptor) | Sink::Terminal(descriptor)) = sink;
+            let closing = self.closing.notified();
+            let written = tokio::select! {
+                biased;
+                written = write_some(&descriptor, &data) => written,
+                () = closing => return Err(self.closed()),
+            };
+            match written {
+                Ok(count) => {
+                    self.line_begun.set(!matches!(data[count - 1], b'\n' | b'\r'));
+                    data.advance(count);
+                    self.next_offset.set(self.next_offset.get() + count as u64);
+                }
+                Err(_) => {
+                    self.close();
+                    return Err(self.closed());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes a pipe; a terminal stays open and is told that its input ends.
+    async fn end_input(&self) -> Result<(), Fault> {
+        let sink = self.sink.borrow_mut().take();
+        if let Some(Sink::Terminal(descriptor)) = sink {
+            // In the middle of a line it only hands over that line.
+            for _ in 0..=usize::from(self.line_begun.get()) {
+                let ended = write_some(&descriptor, &[END_OF_INPUT]).await;
+                ended.map_err(|_| self.closed())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn closed(&self) -> Fault {
+        let next = self.next_offset.get();
+        Fault::new(FaultCode::Closed, format!("stdin is closed; it was accepted up to {next}"))
+    }
+}
+
+async fn write_some(descriptor: &AsyncFd<OwnedFd>, data: &[u8]) -> io::Result<usize> {
+    loop {
+        let mut ready = descriptor.writable().await?;
+        match rustix::io::write(descriptor.get_ref(), data) {
+            Ok(count) if count > 0 => return Ok(count),
+            Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+            Err(rustix::io::Errno::AGAIN) => ready.clear_ready(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

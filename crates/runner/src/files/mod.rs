@@ -1,0 +1,92 @@
+//! The `/files` routes: reads, atomic writes, listings, moves and removals in the workspace.
+//!
+//! Each verb has a file. They validate a request, turn paths into [`RelPath`]s, and leave every
+//! contact with the file system to `rooted-fs`. Long copies give way to other requests after each
+//! piece, because the runner has one thread.
+
+mod fault;
+mod list;
+mod mkdir;
+mod query;
+mod read;
+mod remove;
+mod rename;
+mod replace;
+mod stat;
+mod upload;
+mod write_at;
+mod write_many;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response};
+use sandbank_protocol::{Fault, FaultCode, RunnerConfig};
+use sandbank_rooted_fs::{RelPath, Root};
+
+use crate::http::{self, RunnerBody};
+use fault::refuse_path;
+use query::Query;
+
+/// The directory that all file operations stay below.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    root: Root,
+    /// The runner opens it as it starts: its uptime counts from here.
+    opened: Instant,
+}
+
+impl Workspace {
+    pub(crate) fn open(config: &RunnerConfig) -> io::Result<Self> {
+        let root = Root::open(&config.workspace, &config.workspace_aliases).map_err(|error| {
+            io::Error::other(format!("the workspace {:?}: {error}", config.workspace))
+        })?;
+        Ok(Self { root, opened: Instant::now() })
+    }
+
+    pub(crate) fn open_for(&self) -> Duration {
+        self.opened.elapsed()
+    }
+
+    fn path(&self, path: impl AsRef<[u8]>) -> Result<RelPath, Fault> {
+        self.root.parse(path).map_err(refuse_path)
+    }
+
+    /// The required `path` parameter of a request.
+    fn path_of(&self, query: &mut Query) -> Result<RelPath, Fault> {
+        let path = query.take("path");
+        self.path(path.ok_or_else(|| Fault::new(FaultCode::Invalid, "the path is missing"))?)
+    }
+}
+
+impl AsFd for Workspace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+}
+
+/// Answers every path that is `/files` or begins with `/files/`.
+pub(crate) async fn handle(
+    request: Request<Incoming>,
+    workspace: &Rc<Workspace>,
+) -> Result<Response<RunnerBody>, Fault> {
+    let (head, body) = request.into_parts();
+    let query = Query::parse(head.uri.query().unwrap_or_default())?;
+    match (&head.method, head.uri.path()) {
+        (&Method::GET, "/files") => read::handle(workspace, query),
+        (&Method::PUT, "/files") if query.has("offset") => {
+            write_at::handle(workspace, query, body).await
+        }
+        (&Method::PUT, "/files") => replace::handle(workspace, query, body).await,
+        (&Method::DELETE, "/files") => remove::handle(workspace, query).await,
+        (&Method::POST, "/files/write-many") => write_many::handle(workspace, query, body).await,
+        (&Method::GET, "/files/stat") => stat::handle(workspace, query),
+        (&Method::GET, "/files/list") => list::handle(workspace, query).await,
+        (&Method::POST, "/files/mkdir") => mkdir::handle(workspace, query, body).await,
+        (&Method::POST, "/files/move") => rename::handle(workspace, query, body).await,
+        (method, path) => Err(http::no_route(method, path)),
+    }
+}

@@ -1,0 +1,111 @@
+//! Query parameters of the file routes.
+//!
+//! Values are bytes: a file name need not be UTF-8. A parameter that is unknown, repeated or
+//! wrongly encoded refuses the request instead of being ignored.
+
+use sandbank_protocol::{Fault, FaultCode};
+
+#[derive(Debug)]
+pub(super) struct Query(Vec<(String, Vec<u8>)>);
+
+impl Query {
+    pub(super) fn parse(text: &str) -> Result<Self, Fault> {
+        let mut parameters: Vec<(String, Vec<u8>)> = Vec::new();
+        for part in text.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            if parameters.iter().any(|(known, _)| known == name) {
+                return Err(invalid(format!("the parameter {name:?} is repeated")));
+            }
+            let value = decode(value).ok_or_else(|| {
+                invalid(format!("the parameter {name:?} is not percent-encoded text"))
+            })?;
+            parameters.push((name.to_owned(), value));
+        }
+        Ok(Self(parameters))
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == name)
+    }
+
+    pub(super) fn take(&mut self, name: &str) -> Option<Vec<u8>> {
+        let index = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.swap_remove(index).1)
+    }
+
+    /// A decimal number.
+    pub(super) fn number(&mut self, name: &str) -> Result<Option<u64>, Fault> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let digits = value.iter().all(u8::is_ascii_digit);
+        let number = std::str::from_utf8(&value).ok().filter(|_| digits);
+        match number.and_then(|number| number.parse().ok()) {
+            Some(number) => Ok(Some(number)),
+            None => Err(invalid(format!("the parameter {name:?} is not a number"))),
+        }
+    }
+
+    /// `true` or `false`; false when absent.
+    pub(super) fn flag(&mut self, name: &str) -> Result<bool, Fault> {
+        match self.take(name).as_deref() {
+            None | Some(b"false") => Ok(false),
+            Some(b"true") => Ok(true),
+            Some(_) => Err(invalid(format!("the parameter {name:?} is neither true nor false"))),
+        }
+    }
+
+    /// To be called when every known parameter was taken.
+    pub(super) fn finish(self) -> Result<(), Fault> {
+        match self.0.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(invalid(format!("the parameter {name:?} is unknown here"))),
+        }
+    }
+}
+
+fn invalid(message: String) -> Fault {
+    Fault::new(FaultCode::Invalid, message)
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'%' => {
+                let digit = |byte: u8| (byte as char).to_digit(16);
+                let (high, low) = (digit(bytes.next()?)?, digit(bytes.next()?)?);
+                u8::try_from(high * 16 + low).ok()?
+            }
+            byte => byte,
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_decoded_once_into_bytes() {
+        let mut query = Query::parse("path=a%20b%2Fc%252e+%FF&offset=12&recursive=true").unwrap();
+        assert_eq!(query.take("path").unwrap(), b"a b/c%2e+\xff");
+        assert_eq!(query.number("offset").unwrap(), Some(12));
+        assert!(query.flag("recursive").unwrap());
+        assert!(query.finish().is_ok());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for text in ["path=%", "path=%4", "path=%zz", "path=a&path=b"] {
+            assert!(Query::parse(text).is_err(), "{text}");
+        }
+        for text in
+            ["offset=", "offset=-1", "offset=+1", "offset=0x1", "offset=99999999999999999999"]
+        {
+            assert!(Query::parse(text).unwrap().number("offset").is_err(), "{text}");
+        }
+        assert!(Query::parse("recursive=yes").unwrap().flag("recursive").is_err());
+        assert!(Query::parse("pth=a").unwrap().finish().is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! Every bound of the runner, and what happens when it is reached.
+
+use std::time::Duration;
+
+/// Largest JSON request body; a longer one is refused as invalid.
+pub(crate) const MAX_JSON_BYTES: usize = 4 << 20;
+
+/// Commands that run at once; one more is refused with `limit_reached`.
+pub(crate) const MAX_RUNNING_COMMANDS: usize = 1_000;
+
+/// Commands remembered, running and ended; above it the one that ended first is forgotten.
+pub(crate) const MAX_COMMANDS: usize = 10_000;
+
+/// Arguments and environments remembered; above it the command that ended first is forgotten.
+pub(crate) const MAX_SPEC_BYTES: usize = 16 << 20;
+
+/// Argument bytes shown per command in a list; longer ones are cut there, never in a status.
+pub(crate) const MAX_LISTED_ARGV_BYTES: usize = 512;
+
+/// Bytes taken from a pipe at once, and so the largest output frame but for a held-back character.
+pub(crate) const READ_BYTES: usize = 128 << 10;
+
+/// Asked of the kernel for output pipes; where it refuses, the default size stays.
+pub(crate) const PIPE_BYTES: usize = 512 << 10;
+
+/// What a kept frame costs beside its bytes, so that many tiny frames stay within the budget.
+pub(crate) const FRAME_OVERHEAD_BYTES: u64 = 128;
+
+/// Sizes of dropped frames remembered per journal. A reader that resumes further back is told
+/// the exact number of dropped frames, and an upper bound of their bytes.
+pub(crate) const MAX_DROPPED_SIZES: usize = 4_096;
+
+/// Read buffers kept for reuse; further ones are freed.
+pub(crate) const MAX_SPARE_BUFFERS: usize = 4;
+
+/// Chunks of output on their way to one reader; at the limit its pump waits.
+pub(crate) const READER_CHUNKS: usize = 4;
+
+/// Small frames are joined up to this size before they are sent.
+pub(crate) const MAX_JOINED_BYTES: usize = 32 << 10;
+
+/// How long a command waits for a reader that stopped taking output before frames are dropped.
+/// Waited once; then not again before that reader has caught up.
+pub(crate) const READER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The same for the first reader, which cannot come before the start of the command is answered.
+pub(crate) const FIRST_READER_PATIENCE: Duration = Duration::from_millis(250);
+
+/// Silence after which an output stream carries a heartbeat.
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Silence after the end of a process that ends the wait for what it left in the background.
+pub(crate) const DRAIN_SILENCE: Duration = Duration::from_millis(50);
+
+/// The longest such wait when what it left behind is never silent.
+pub(crate) const DRAIN_LIMIT: Duration = Duration::from_millis(250);
+
+/// Between SIGTERM and SIGKILL at a timeout.
+pub(crate) const TERM_GRACE: Duration = Duration::from_secs(2);
+
+/// How long killed processes may take to disappear before the ending is announced anyway.
+pub(crate) const KILL_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The longest text that names who asked for a signal; longer ones are cut.
+pub(crate) const MAX_BY_CHARS: usize = 200;
+
+/// Processes reaped before other work gets a turn.
+pub(crate) const REAPS_PER_TURN: usize = 256;
+
+/// Streams of one connection; hyper makes the peer wait at the limit.
+pub(crate) const MAX_STREAMS: u32 = 10_000;
+
+/// Unread request bytes per stream, and of all streams of a connection.
+pub(crate) const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+
+/// Largest HTTP/2 frame accepted; fewer, larger frames are what makes the channel fast.
+pub(crate) const MAX_FRAME_BYTES: u32 = 256 << 10;
+
+/// Response bytes buffered per stream.
+pub(crate) const MAX_SEND_BYTES: usize = 1 << 20;
+
+/// Pause after a failed accept, so that a full descriptor table is not a busy loop.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Stack of a child between clone and exec; it runs a few system calls only.
+pub(crate) const CHILD_STACK_BYTES: usize = 128 << 10;
+
+/// Bytes of a file copied between two turns of other work, and the largest piece sent at once.
+pub(crate) const FILE_CHUNK_BYTES: usize = 128 << 10;
+
+/// Entries of one listing; above it the listing is marked as truncated.
+pub(crate) const MAX_LIST_ENTRIES: usize = 10_000;
+
+/// Bytes of names and link targets in one listing, which keeps its JSON below what the daemon
+/// reads even if every byte has to be escaped; above it the listing is marked as truncated.
+pub(crate) const MAX_LIST_TEXT_BYTES: usize = 2 << 20;
+
+/// Entries described, and steps of a removal done, between two turns of other work.
+pub(crate) const LIST_ENTRIES_PER_TURN: usize = 256;
+pub(crate) const REMOVAL_STEPS_PER_TURN: u32 = 16;
+
+/// Files of one `write-many`; one more refuses them all with `limit_reached`.
+pub(crate) const MAX_BATCH_FILES: u64 = 10_000;
+
+/// How long a port may take to accept a tunnel, per address; then it counts as closed.
+pub(crate) const TUNNEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Copy buffer per direction of a tunnel; at the limit the faster side waits.
+pub(crate) const TUNNEL_BUFFER_BYTES: usize = 32 << 10;
+
+/// Output kept by `--client` for an exec answer; what follows is read and marked as truncated.
+pub(crate) const FRONT_OUTPUT_BYTES: usize = 1 << 20;
+
+/// Bytes of a read answer of `--client` without `max_bytes`; a longer file is marked truncated.
+pub(crate) const FRONT_READ_BYTES: u64 = 16 << 20;

@@ -1,0 +1,61 @@
+//! What the runner gives up before it takes its first request.
+//!
+//! Runs once, on the only thread there is, so that every later thread and command inherits it.
+//! A step that was asked for and fails ends the runner: it never serves with less confinement.
+
+mod capabilities;
+mod identity;
+mod landlock;
+mod seccomp;
+
+pub(crate) use identity::{AsRunner, FileIdentity};
+pub(crate) use seccomp::{Program, hide_clone3};
+
+use std::io;
+
+use sandbank_protocol::RunnerConfig;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfineError {
+    #[error("{step} failed: {error}")]
+    Kernel { step: &'static str, error: io::Error },
+    #[error("landlock cannot be enforced: {0}")]
+    Landlock(String),
+    #[error("the seccomp program is malformed")]
+    MalformedSeccomp,
+}
+
+impl ConfineError {
+    fn last(step: &'static str) -> Self {
+        Self::Kernel { step, error: io::Error::last_os_error() }
+    }
+}
+
+/// The whole sequence. The order matters: dropping capabilities needs one of them, file rights
+/// change before landlock opens its paths, and seccomp forbids what came before it.
+pub(crate) fn confine(config: &RunnerConfig) -> Result<FileIdentity, ConfineError> {
+    refuse_inspection()?;
+    let identity = FileIdentity::new(config.workload.as_ref());
+    if config.workload.is_some() {
+        capabilities::drop_bounding_set()?;
+        capabilities::give_up_setpcap()?;
+        identity.become_workload()?;
+    }
+    if let Some(landlock) = &config.landlock {
+        landlock::restrict(&landlock.writable)?;
+    }
+    if let Some(hex) = &config.seccomp_hex {
+        Program::from_hex(hex)?.install()?;
+    }
+    Ok(identity)
+}
+
+/// Nothing in the sandbox may read the runner's memory or descriptors. Exec resets this flag,
+/// so only the runner itself can set it.
+fn refuse_inspection() -> Result<(), ConfineError> {
+    // SAFETY: PR_SET_DUMPABLE takes plain integers.
+    match unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(ConfineError::last("PR_SET_DUMPABLE")),
+    }
+}

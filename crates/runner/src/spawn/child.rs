@@ -1,0 +1,265 @@
+//! The child between clone and exec. It shares the runner's memory: it allocates nothing, calls
+//! no libc function with state, and never returns or panics.
+
+use std::ffi::{CStr, c_char};
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr;
+
+use libc::{c_int, c_long, c_void};
+
+use super::program::Pointers;
+use crate::signals;
+
+/// Everything the child needs, prepared by the parent.
+pub(super) struct Task {
+    pub(super) program: Pointers,
+    pub(super) stdin: RawFd,
+    pub(super) stdout: RawFd,
+    pub(super) stderr: RawFd,
+    pub(super) terminal: bool,
+    pub(super) cwd: RawFd,
+    pub(super) cgroup_file: Option<RawFd>,
+    pub(super) identity: Option<Identity>,
+    /// Null when commands get no filter of their own.
+    pub(super) filter: *const libc::sock_fprog,
+    pub(super) reset_oom_score: bool,
+    pub(super) open_files: libc::rlimit,
+    /// Written by the child, read by the parent once it runs again.
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Identity {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) drop_groups: bool,
+}
+
+/// The step before exec that failed, if one did.
+#[derive(Default)]
+pub(super) struct Outcome {
+    failed: Option<(&'static str, c_int)>,
+}
+
+impl Outcome {
+    pub(super) fn failure(&self) -> Option<(&'static str, io::Error)> {
+        // SAFETY: a plain read; volatile because the child wrote it behind the compiler's back.
+        let failed = unsafe { ptr::read_volatile(&raw const self.failed) };
+        failed.map(|(step, errno)| (step, io::Error::from_raw_os_error(errno)))
+    }
+}
+
+const CANNOT_RUN: c_int = 126;
+const NOT_FOUND: c_int = 127;
+
+pub(super) extern "C" fn run(task: *mut c_void) -> c_int {
+    let task = task.cast::<Task>();
+    // SAFETY: the parent passes a valid task, keeps it alive and is suspended meanwhile.
+    unsafe {
+        let failed = prepare(&*task).err();
+        if failed.is_some() {
+            ptr::write_volatile(&raw mut (*task).outcome.failed, failed);
+            exit(CANNOT_RUN);
+        }
+        let errno = exec(&(*task).program);
+        complain((*task).program.complaint, errno);
+        exit(if matches!(errno, libc::ENOENT | libc::ENOTDIR) { NOT_FOUND } else { CANNOT_RUN })
+    }
+}
+
+type Step = Result<(), (&'static str, c_int)>;
+
+/// A raw system call: libc's wrappers of some of these act on all threads of the process.
+macro_rules! call {
+    ($step:literal, $number:expr $(, $argument:expr)*) => {
+        match libc::syscall($number $(, $argument)*) {
+            -1 => Err(($step, *libc::__errno_location())),
+            result => Ok(result),
+        }
+    };
+}
+
+/// # Safety
+/// Only in the child, with a task whose descriptors and pointers are valid.
+unsafe fn prepare(task: &Task) -> Step {
+    // SAFETY: every pointer passed below is to a live local or to prepared memory.
+    unsafe {
+        if let Some(file) = task.cgroup_file {
+            call!("enter its cgroup", libc::SYS_write, file, c"0".as_ptr(), 1usize)?;
+        }
+        if task.reset_oom_score {
+            give_up_oom_protection()?;
+        }
+        call!("start a session", libc::SYS_setsid)?;
+        attach(task)?;
+        call!(
+            "limit its open files",
+            libc::SYS_prlimit64,
+            0,
+            libc::RLIMIT_NOFILE,
+            &raw const task.open_files,
+            ptr::null::<c_void>()
+        )?;
+        if let Some(identity) = task.identity {
+            become_workload(identity)?;
+        }
+        call!("enter its directory", libc::SYS_fchdir, task.cwd)?;
+        reset_signals()?;
+        // All of the runner's descriptors close on exec; this is for one that slipped through.
+        let _ = call!(
+            "close descriptors",
+            libc::SYS_close_range,
+            3,
+            c_int::MAX,
+            libc::CLOSE_RANGE_CLOEXEC
+        );
+        if !task.filter.is_null() {
+            let mode = libc::SECCOMP_MODE_FILTER as c_long;
+            call!("filter clone3", libc::SYS_prctl, libc::PR_SET_SECCOMP, mode, task.filter)?;
+        }
+        Ok(())
+    }
+}
+
+/// The runner's descriptors are all above 2, so none is overwritten before it is used.
+///
+/// # Safety
+/// As for [`prepare`].
+unsafe fn attach(task: &Task) -> Step {
+    // SAFETY: plain integers.
+    unsafe {
+        for (target, source) in [task.stdin, task.stdout, task.stderr].into_iter().enumerate() {
+            call!("attach its streams", libc::SYS_dup3, source, target as c_int, 0)?;
+        }
+        if task.terminal {
+            call!("take its terminal", libc::SYS_ioctl, 0, libc::TIOCSCTTY as c_long, 0 as c_long)?;
+        }
+        Ok(())
+    }
+}
+
+/// Groups before the user, whose change takes the right to do so. Leaving uid 0 in all three
+/// places clears every capability.
+///
+/// # Safety
+/// As for [`prepare`].
+unsafe fn become_workload(identity: Identity) -> Step {
+    let Identity { uid, gid, drop_groups } = identity;
+    // SAFETY: plain integers; an empty list of groups needs no memory.
+    unsafe {
+        if drop_groups {
+            call!("drop groups", libc::SYS_setgroups, 0, ptr::null::<libc::gid_t>())?;
+        }
+        call!("change its group", libc::SYS_setresgid, gid, gid, gid)?;
+        call!("change its user", libc::SYS_setresuid, uid, uid, uid)?;
+        Ok(())
+    }
+}
+
+/// The file belongs to the runner's own user, not to the one it does file operations as.
+///
+/// # Safety
+/// As for [`prepare`].
+unsafe fn give_up_oom_protection() -> Step {
+    const STEP: &str = "become killable when memory runs out";
+    // SAFETY: the strings are static; the descriptor is the one just opened.
+    unsafe {
+        let uid = libc::syscall(libc::SYS_geteuid);
+        let before = libc::syscall(libc::SYS_setfsuid, uid);
+        let path = c"/proc/self/oom_score_adj".as_ptr();
+        let flags = libc::O_WRONLY | libc::O_CLOEXEC;
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags);
+        let written = libc::syscall(libc::SYS_write, file, c"0".as_ptr(), 1usize);
+        let errno = *libc::__errno_location();
+        libc::syscall(libc::SYS_close, file);
+        libc::syscall(libc::SYS_setfsuid, before);
+        if written == 1 { Ok(()) } else { Err((STEP, errno)) }
+    }
+}
+
+/// Exec resets handlers by itself, but keeps what is ignored and blocked.
+///
+/// # Safety
+/// As for [`prepare`].
+unsafe fn reset_signals() -> Step {
+    static DEFAULT: signals::KernelAction = signals::DEFAULT;
+    static NONE: u64 = 0;
+    const SET_BYTES: usize = signals::SET_BYTES;
+    // SAFETY: both statics are at least as large as what the kernel reads.
+    unsafe {
+        for signal in signals::IGNORED {
+            let default = DEFAULT.as_ptr();
+            let old = ptr::null::<c_void>();
+            call!("reset signals", libc::SYS_rt_sigaction, signal, default, old, SET_BYTES)?;
+        }
+        let (how, old) = (libc::SIG_SETMASK, ptr::null::<c_void>());
+        call!("unblock signals", libc::SYS_rt_sigprocmask, how, &raw const NONE, old, SET_BYTES)?;
+        Ok(())
+    }
+}
+
+/// Tries the candidates as execvp does. Returns the error that says most.
+///
+/// # Safety
+/// As for [`prepare`].
+unsafe fn exec(program: &Pointers) -> c_int {
+    let mut denied = false;
+    let mut errno = libc::ENOENT;
+    let mut candidate = program.candidates;
+    // SAFETY: all arrays are null-terminated, and `script` has room for the candidate.
+    unsafe {
+        while !(*candidate).is_null() {
+            let (arguments, environment) = (program.arguments, program.environment);
+            libc::syscall(libc::SYS_execve, *candidate, arguments, environment);
+            errno = *libc::__errno_location();
+            match errno {
+                libc::EACCES => denied = true,
+                libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
+                libc::ENOEXEC => {
+                    *program.script.add(1) = *candidate;
+                    let script = program.script.cast_const();
+                    libc::syscall(libc::SYS_execve, *script, script, environment);
+                    return errno;
+                }
+                _ => return errno,
+            }
+            candidate = candidate.add(1);
+        }
+    }
+    if denied { libc::EACCES } else { errno }
+}
+
+/// # Safety
+/// As for [`prepare`].
+unsafe fn complain(complaint: *const c_char, errno: c_int) {
+    let reason = match errno {
+        libc::ENOENT | libc::ENOTDIR => c"not found\n",
+        libc::EACCES => c"permission denied, or not a program\n",
+        libc::ENOEXEC => c"not in an executable format\n",
+        libc::E2BIG => c"argument list too long\n",
+        libc::ENOMEM => c"not enough memory\n",
+        libc::ETXTBSY => c"it is being written\n",
+        libc::ELOOP => c"too many symbolic links\n",
+        libc::ENAMETOOLONG => c"name too long\n",
+        _ => c"refused by the kernel\n",
+    };
+    // SAFETY: both strings are null-terminated and outlive the call.
+    unsafe {
+        let parts = [part(CStr::from_ptr(complaint)), part(reason)];
+        libc::syscall(libc::SYS_writev, 2, parts.as_ptr(), parts.len());
+    }
+}
+
+fn part(text: &CStr) -> libc::iovec {
+    libc::iovec { iov_base: text.as_ptr().cast_mut().cast(), iov_len: text.count_bytes() }
+}
+
+/// # Safety
+/// Only in the child.
+unsafe fn exit(code: c_int) -> ! {
+    loop {
+        // SAFETY: ends this process; memory stays the parent's.
+        unsafe { libc::syscall(libc::SYS_exit_group, code) };
+    }
+}

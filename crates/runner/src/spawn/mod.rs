@@ -1,0 +1,156 @@
+//! Starting a process: everything is prepared here, the child only makes system calls.
+//!
+//! The child shares the runner's memory until it execs (as vfork does), which keeps the start
+//! cheap however large the runner is, and lets the child report a failed step in that memory.
+
+mod child;
+mod clone;
+mod program;
+mod stack;
+
+pub(crate) use program::Program;
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::privileges::{self, FileIdentity};
+use child::{Identity, Outcome, Task};
+use stack::Stack;
+
+/// Descriptors and place of one child.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) stdin: BorrowedFd<'a>,
+    pub(crate) stdout: BorrowedFd<'a>,
+    pub(crate) stderr: BorrowedFd<'a>,
+    /// The three above are a terminal that shall become the child's controlling one.
+    pub(crate) terminal: bool,
+    pub(crate) cwd: BorrowedFd<'a>,
+    pub(crate) placement: Placement<'a>,
+}
+
+/// How the child gets into its cgroup.
+#[derive(Clone, Copy)]
+pub(crate) enum Placement<'a> {
+    /// It stays in the runner's.
+    Inherit,
+    /// The kernel puts it into this directory at clone.
+    Clone(BorrowedFd<'a>),
+    /// It writes itself into this file.
+    Write(BorrowedFd<'a>),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpawnError {
+    #[error("the kernel refuses a new process: {0}")]
+    Clone(io::Error),
+    #[error("the new process could not {step}: {error}")]
+    Step { step: &'static str, error: io::Error },
+}
+
+/// What all children have in common.
+pub(crate) struct Spawner {
+    stack: Stack,
+    identity: Option<Identity>,
+    /// Present when the engine gave a seccomp filter; see [`privileges::hide_clone3`].
+    filter: Option<privileges::Program>,
+    /// The runner is protected from the out-of-memory killer; its children must not be.
+    oom_protected: bool,
+    /// The runner raised its own limit of open descriptors; children get the old one.
+    open_files: libc::rlimit,
+}
+
+impl Spawner {
+    pub(crate) fn new(
+        identity: FileIdentity,
+        filtered: bool,
+        open_files: libc::rlimit,
+    ) -> io::Result<Self> {
+        // SAFETY: a size of 0 asks for the number of groups only.
+        let groups = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
+        let drop_groups = groups != 0;
+        let identity = identity.workload().map(|(uid, gid)| Identity { uid, gid, drop_groups });
+        let oom_score = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+        Ok(Self {
+            stack: Stack::new()?,
+            identity,
+            filter: filtered.then(privileges::hide_clone3),
+            oom_protected: oom_score.trim_start().starts_with('-'),
+            open_files,
+        })
+    }
+
+    /// Starts the program and returns its pid once it was exec'd, or failed to.
+    ///
+    /// A program that cannot be exec'd is a process that says so on its stderr and exits with
+    /// 127 or 126, as from a shell.
+    pub(crate) fn spawn(
+        &self,
+        program: &mut Program,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<i32, SpawnError> {
+        let filter = self.filter.as_ref().map(privileges::Program::as_fprog);
+        let mut task = Task {
+            program: program.pointers(),
+            stdin: surroundings.stdin.as_raw_fd(),
+            stdout: surroundings.stdout.as_raw_fd(),
+            stderr: surroundings.stderr.as_raw_fd(),
+            terminal: surroundings.terminal,
+            cwd: surroundings.cwd.as_raw_fd(),
+            cgroup_file: match surroundings.placement {
+                Placement::Write(file) => Some(file.as_raw_fd()),
+                _ => None,
+            },
+            identity: self.identity,
+            filter: filter.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
+            reset_oom_score: self.oom_protected,
+            open_files: self.open_files,
+            outcome: Outcome::default(),
+        };
+        let cgroup = match surroundings.placement {
+            Placement::Clone(directory) => Some(directory),
+            _ => None,
+        };
+        let pid = {
+            let _blocked = SignalsBlocked::new();
+            clone::vfork(&self.stack, &mut task, cgroup).map_err(SpawnError::Clone)?
+        };
+        match task.outcome.failure() {
+            None => Ok(pid),
+            Some((step, error)) => {
+                reap(pid);
+                Err(SpawnError::Step { step, error })
+            }
+        }
+    }
+}
+
+/// A handler that ran in the child would run in the runner's memory, so none may.
+struct SignalsBlocked(libc::sigset_t);
+
+impl SignalsBlocked {
+    fn new() -> Self {
+        // SAFETY: both sets are plain memory that the calls fill in.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            let mut before = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            Self(before)
+        }
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled in by the kernel.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// For a child that never became a command.
+fn reap(pid: i32) {
+    // SAFETY: a null status is allowed; the pid is our own unreaped child.
+    while unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) } == -1
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}

@@ -1,0 +1,145 @@
+//! Everything a command started: found through its cgroup, or else by walking `/proc`.
+//!
+//! The walk stays among the runner's own descendants (the runner adopts orphans), so it never
+//! touches a process of anybody else. It can miss one that left the session and erased its
+//! environment; a cgroup cannot.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use sandbank_protocol::CommandId;
+
+use crate::cgroups::Lease;
+use crate::commands::environment::MARKER;
+
+pub(crate) struct Tree {
+    lease: Option<Lease>,
+    leader: i32,
+    marker: Vec<u8>,
+}
+
+impl Tree {
+    pub(crate) fn new(id: &CommandId, leader: i32, lease: Option<Lease>) -> Self {
+        Self { lease, leader, marker: format!("{MARKER}={id}").into_bytes() }
+    }
+
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
+    /// Signals every process. `leader_lives` says that the leader's pid is still its own.
+    pub(crate) fn signal(&self, signal: i32, leader_lives: bool) -> io::Result<()> {
+        match &self.lease {
+            Some(lease) => lease.group().map_or(Ok(()), |group| group.signal(signal)),
+            None => {
+                let members = self.walk(leader_lives);
+                members.into_iter().for_each(|pid| drop(send(pid, signal)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether nothing is left.
+    pub(crate) fn is_empty(&self, leader_lives: bool) -> bool {
+        match &self.lease {
+            Some(lease) => lease.group().is_none_or(|group| group.is_empty()),
+            None => self.walk(leader_lives).is_empty(),
+        }
+    }
+
+    fn walk(&self, leader_lives: bool) -> Vec<i32> {
+        let processes = processes();
+        let own = descendants(&processes, &[std::process::id() as i32]);
+        // A group or session keeps its number reserved; only a new process could have taken it.
+        let leader_is_ours = leader_lives || !processes.contains_key(&self.leader);
+        let marked = own.iter().copied().filter(|pid| {
+            let Some(process) = processes.get(pid) else { return false };
+            let of_leader = [*pid, process.group, process.session].contains(&self.leader);
+            (leader_is_ours && of_leader) || self.is_marked(*pid)
+        });
+        let roots: Vec<i32> = marked.collect();
+        let mut members = descendants(&processes, &roots);
+        members.extend(roots);
+        members.retain(|pid| processes.get(pid).is_some_and(|process| !process.zombie));
+        members.into_iter().collect()
+    }
+
+    fn is_marked(&self, pid: i32) -> bool {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable == self.marker)
+    }
+}
+
+pub(crate) fn send(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: kill takes plain integers.
+    match unsafe { libc::kill(pid, signal) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+struct Process {
+    parent: i32,
+    group: i32,
+    session: i32,
+    zombie: bool,
+}
+
+fn processes() -> HashMap<i32, Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return HashMap::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| {
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Some((pid, parse_stat(&stat)?))
+    })
+    .collect()
+}
+
+/// `pid (name) state ppid pgrp session …`; the name may contain anything, even `)`.
+fn parse_stat(stat: &[u8]) -> Option<Process> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let zombie = matches!(fields.next()?, "Z" | "X");
+    let mut number = || fields.next()?.parse().ok();
+    Some(Process { parent: number()?, group: number()?, session: number()?, zombie })
+}
+
+/// All processes below `roots`, without these.
+fn descendants(processes: &HashMap<i32, Process>, roots: &[i32]) -> HashSet<i32> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for (pid, process) in processes {
+        children.entry(process.parent).or_default().push(*pid);
+    }
+    let mut found = HashSet::new();
+    let mut open: Vec<i32> = roots.to_vec();
+    while let Some(pid) = open.pop() {
+        for child in children.get(&pid).into_iter().flatten() {
+            if found.insert(*child) {
+                open.push(*child);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_cannot_forge_its_parent() {
+        let process = parse_stat(b"42 (a) Z 1 1 (b) S 7 8 9 0 -1").unwrap();
+        assert_eq!((process.parent, process.group, process.session), (7, 8, 9));
+        assert!(!process.zombie);
+        assert!(parse_stat(b"42 (a").is_none());
+    }
+
+    #[test]
+    fn descendants_of_descendants_are_found() {
+        let process = |parent| Process { parent, group: 0, session: 0, zombie: false };
+        let processes = [(2, 1), (3, 2), (4, 3), (5, 1)].map(|(pid, parent)| (pid, process(parent)));
+        let found = descendants(&processes.into(), &[2]);
+        assert_eq!(found, HashSet::from([3, 4]));
+    }
+}

@@ -1,0 +1,211 @@
+//! Starting commands: what runs, where, with what, and how often.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+mod commanding;
+mod live_runner;
+
+use commanding::{fault_code, follow, id, run, shell, spec};
+use live_runner::{LiveRunner, wait_for};
+use sandbank_protocol::{CommandState, Ending, FaultCode};
+
+#[tokio::test]
+async fn a_command_reports_its_exit_code_and_its_streams_apart() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let heard = run(&client, &shell("c", "echo out; echo err >&2; exit 7")).await;
+    assert_eq!(heard.text(), "out\n");
+    assert_eq!(heard.errors(), "err\n");
+    assert_eq!(heard.ending, Some(Ending::Exited { code: 7 }));
+    let status = client.wait(&id("c")).await.unwrap();
+    assert_eq!(status.state, CommandState::Ended { ending: Ending::Exited { code: 7 } });
+    assert_eq!((status.stdout_bytes, status.stderr_bytes, status.dropped_bytes), (4, 4, 0));
+    assert!(status.ended_at_ms.unwrap() >= status.started_at_ms);
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_run_ends_as_in_a_shell() {
+    let runner = LiveRunner::start();
+    std::fs::write(runner.inside("plain"), "not a program").unwrap();
+    let client = runner.client().await;
+    let missing = run(&client, &spec("m", &["no-such-program"])).await;
+    assert_eq!(missing.ending, Some(Ending::Exited { code: 127 }));
+    assert_eq!(missing.errors(), "sandbank: cannot run \"no-such-program\": not found\n");
+    let not_a_directory = run(&client, &spec("n", &["./plain/x"])).await;
+    assert_eq!(not_a_directory.code(), Some(127));
+    let denied = run(&client, &spec("d", &["./plain"])).await;
+    assert_eq!(denied.ending, Some(Ending::Exited { code: 126 }));
+    assert!(denied.errors().contains("permission denied"), "{}", denied.errors());
+    let directory = run(&client, &spec("e", &["/"])).await;
+    assert_eq!(directory.code(), Some(126));
+}
+
+#[tokio::test]
+async fn a_script_without_an_interpreter_line_runs_in_sh() {
+    use std::os::unix::fs::PermissionsExt;
+    let runner = LiveRunner::start();
+    let script = runner.inside("script");
+    std::fs::write(&script, "echo \"got $1\"").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let heard = run(&runner.client().await, &spec("s", &["./script", "it"])).await;
+    assert_eq!(heard.text(), "got it\n");
+}
+
+#[tokio::test]
+async fn commands_have_the_base_environment_and_what_the_caller_adds() {
+    let runner = LiveRunner::start_with(|config| {
+        config.env = [("FROM_ENGINE".to_owned(), "e".to_owned())].into();
+    });
+    let mut printenv = spec("c", &["env"]);
+    printenv.env = [("MINE".to_owned(), "m".to_owned()), ("TERM".to_owned(), "dumb".to_owned())].into();
+    let heard = run(&runner.client().await, &printenv).await;
+    let text = heard.text();
+    let workspace = runner.inside("");
+    let workspace = workspace.to_str().unwrap().trim_end_matches('/');
+    let expected = [
+        "FROM_ENGINE=e".to_owned(),
+        "MINE=m".to_owned(),
+        "TERM=dumb".to_owned(),
+        "LANG=C.UTF-8".to_owned(),
+        "SANDBANK_COMMAND=c".to_owned(),
+        format!("HOME={workspace}"),
+        format!("PWD={workspace}"),
+    ];
+    for line in expected {
+        assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+    }
+}
+
+#[tokio::test]
+async fn commands_start_in_the_directory_that_was_asked_for() {
+    let runner = LiveRunner::start();
+    std::fs::create_dir(runner.inside("sub")).unwrap();
+    let client = runner.client().await;
+    let root = runner.inside("").canonicalize().unwrap();
+    let cases = [
+        (None, root.clone()),
+        (Some("sub"), root.join("sub")),
+        (Some("/workspace/sub"), root.join("sub")),
+        (Some("/"), "/".into()),
+    ];
+    for (number, (cwd, expected)) in cases.into_iter().enumerate() {
+        let mut pwd = spec(&format!("c{number}"), &["/bin/pwd", "-P"]);
+        pwd.cwd = cwd.map(str::to_owned);
+        assert_eq!(run(&client, &pwd).await.text().trim_end(), expected.to_str().unwrap());
+    }
+    for bad in ["missing", "/no/such/place"] {
+        let mut pwd = spec("bad", &["pwd"]);
+        pwd.cwd = Some(bad.to_owned());
+        assert_eq!(fault_code(client.start(&pwd).await), FaultCode::Invalid);
+        assert_eq!(fault_code(client.command(&id("bad")).await), FaultCode::NotFound);
+    }
+}
+
+#[tokio::test]
+async fn specs_that_make_no_sense_are_refused() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let mut no_time = spec("t", &["true"]);
+    no_time.timeout_ms = Some(0);
+    let mut bad_name = spec("e", &["true"]);
+    bad_name.env = [("A=B".to_owned(), String::new())].into();
+    for bad in [spec("a", &[]), spec("b", &[""]), spec("n", &["a\0b"]), no_time, bad_name] {
+        assert_eq!(fault_code(client.start(&bad).await), FaultCode::Invalid, "{bad:?}");
+    }
+    assert_eq!(client.commands().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_same_id_runs_once_however_many_ask_at_once() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let script = shell("once", "echo ran >> ran; sleep 0.05");
+    let starts = (0..20).map(|_| {
+        let (client, script) = (client.clone(), script.clone());
+        tokio::spawn(async move { client.start(&script).await.unwrap().attached })
+    });
+    let mut fresh = 0;
+    for start in starts.collect::<Vec<_>>() {
+        fresh += usize::from(!start.await.unwrap());
+    }
+    assert_eq!(fresh, 1);
+    client.wait(&id("once")).await.unwrap();
+    let again = client.start(&script).await.unwrap();
+    assert!(again.attached && again.status.ending().is_some());
+    assert_eq!(std::fs::read_to_string(runner.inside("ran")).unwrap(), "ran\n");
+    let other = shell("once", "echo something else");
+    assert_eq!(fault_code(client.start(&other).await), FaultCode::Conflict);
+}
+
+#[tokio::test]
+async fn commands_are_listed_oldest_first_and_survive_a_lost_connection() {
+    let runner = LiveRunner::start();
+    let first = runner.client().await;
+    first.start(&shell("long", "sleep 0.2; echo done")).await.unwrap();
+    first.start(&spec("short", &["true"])).await.unwrap();
+    drop(first);
+    let second = runner.client().await;
+    let listed = second.commands().await.unwrap();
+    let ids: Vec<&str> = listed.iter().map(|status| status.id.as_str()).collect();
+    assert_eq!(ids, ["long", "short"]);
+    assert_eq!(follow(&second, "long", 0).await.text(), "done\n");
+}
+
+#[tokio::test]
+async fn a_thousand_quick_commands_all_report() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for worker in 0..8 {
+        let client = client.clone();
+        tasks.spawn(async move {
+            for number in 0..125 {
+                let name = format!("q-{worker}-{number}");
+                let code = number % 7;
+                let heard = run(&client, &shell(&name, &format!("echo {name}; exit {code}"))).await;
+                assert_eq!(heard.text(), format!("{name}\n"));
+                assert_eq!(heard.ending, Some(Ending::Exited { code }));
+            }
+        });
+    }
+    while let Some(result) = tasks.join_next().await {
+        result.unwrap();
+    }
+    assert_eq!(client.commands().await.unwrap().len(), 1_000);
+    let stats = client.stats().await.unwrap();
+    assert_eq!((stats.commands_running, stats.commands_ended), (0, 1_000));
+    wait_for("no descriptor is left open", async || open_descriptors(&runner) < 20).await;
+}
+
+fn open_descriptors(runner: &LiveRunner) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", runner.pid())).map_or(usize::MAX, Iterator::count)
+}
+
+#[tokio::test]
+async fn no_descriptor_of_the_runner_reaches_a_command() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    client.start(&shell("other", "sleep 30")).await.unwrap();
+    let heard = run(&client, &spec("c", &["ls", "-l", "/proc/self/fd"])).await;
+    let text = heard.text();
+    let others = text.lines().filter(|line| line.contains(" -> ") && !line.contains("/proc/"));
+    assert_eq!(others.count(), 3, "stdin, stdout, stderr and ls's own directory only: {text}");
+}
+
+#[tokio::test]
+async fn commands_begin_with_default_signals() {
+    let runner = LiveRunner::start();
+    let heard = run(&runner.client().await, &spec("c", &["cat", "/proc/self/status"])).await;
+    let text = heard.text();
+    for line in ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+}
+
+#[tokio::test]
+async fn paths_below_commands_that_do_not_exist_are_not_found() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    assert_eq!(fault_code(client.command(&id("nobody")).await), FaultCode::NotFound);
+    assert_eq!(fault_code(client.wait(&id("nobody")).await), FaultCode::NotFound);
+}

@@ -1,0 +1,101 @@
+//! What every handler can reach, and how the pieces become one service.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use bytes::Bytes;
+use sandbank_orchestrator::Orchestrator;
+use sandbank_store::Store;
+
+use crate::auth::{self, Gate};
+use crate::config::{Secret, Settings};
+use crate::error::ApiError;
+use crate::images::ImageNames;
+use crate::shutdown::Shutdown;
+use crate::streams::Streams;
+use crate::{dialects, openapi, request};
+
+/// The HTTP side of a daemon. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    orchestrator: Orchestrator,
+    settings: Settings,
+    gate: Arc<Gate>,
+    streams: Streams,
+    images: ImageNames,
+    shutdown: Shutdown,
+}
+
+impl App {
+    /// `token` is the admin token of the data directory ([`crate::TokenFile`]); scoped ones are
+    /// in the store.
+    pub fn new(
+        orchestrator: Orchestrator,
+        store: Store,
+        settings: Settings,
+        token: &Secret,
+    ) -> Self {
+        let access = dialects::sandboxd::routes(openapi::base()).access;
+        let inner = Inner {
+            orchestrator,
+            gate: Arc::new(Gate::new(&settings, token, store, access)),
+            streams: Streams::new(settings.server.max_streams),
+            images: ImageNames::default(),
+            shutdown: Shutdown::default(),
+            settings,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Ends [`crate::serve`]: the caller decides on which signal.
+    pub fn shutdown(&self) -> &Shutdown {
+        &self.inner.shutdown
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    pub(crate) fn orchestrator(&self) -> &Orchestrator {
+        &self.inner.orchestrator
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.inner.gate.tokens.store()
+    }
+
+    pub(crate) fn streams(&self) -> &Streams {
+        &self.inner.streams
+    }
+
+    pub(crate) fn images(&self) -> &ImageNames {
+        &self.inner.images
+    }
+
+    pub(crate) fn router(&self) -> Router {
+        let not_found = || async { ApiError::not_found("route_not_found") };
+        dialects::sandboxd::routes(openapi::base())
+            .router
+            .fallback(not_found)
+            .method_not_allowed_fallback(not_found)
+            .layer(from_fn_with_state(self.inner.gate.clone(), auth::pass))
+            .layer(from_fn(request::identify))
+            .with_state(self.clone())
+    }
+}
+
+/// The OpenAPI document as it is served and committed.
+pub(crate) fn openapi_json() -> &'static Bytes {
+    static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
+    DOCUMENT.get_or_init(|| {
+        let api = dialects::sandboxd::routes(openapi::base()).api;
+        let mut json = api.to_pretty_json().expect("the document is plain data");
+        json.push('\n');
+        json.into()
+    })
+}

@@ -1,0 +1,108 @@
+//! Tokens: how they are presented, hashed, compared and made.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{HeaderMap, header};
+use sandbank_store::{Store, StoreError};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::scope::Scope;
+use crate::config::Secret;
+
+/// sandboxd's header; it wins over `Authorization`.
+const ADMIN_HEADER: &str = "x-remcochat-admin-token";
+
+pub(crate) type TokenHash = [u8; 32];
+
+/// Who is calling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Principal {
+    /// The token's name, for logs, post-mortems and rate limits. Never the token.
+    pub(crate) name: String,
+    pub(crate) scope: Scope,
+}
+
+/// Admin tokens are kept as hashes in memory, scoped ones in the store, where revoking one takes
+/// effect with the next request.
+pub(crate) struct Tokens {
+    admins: Vec<(String, TokenHash)>,
+    store: Store,
+}
+
+impl Tokens {
+    pub(crate) fn new(admins: &[(&str, &Secret)], store: Store) -> Self {
+        let hashed = |(name, token): &(&str, &Secret)| (name.to_string(), hash(token.expose()));
+        Self { admins: admins.iter().map(hashed).collect(), store }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) async fn principal(&self, token: &str) -> Result<Option<Principal>, StoreError> {
+        let presented = hash(token);
+        let mut found = None;
+        // Every hash is compared, so the time says nothing about which one was close.
+        for (name, known) in &self.admins {
+            if bool::from(known.ct_eq(&presented)) {
+                found = Some(Principal { name: name.clone(), scope: Scope::Admin });
+            }
+        }
+        if found.is_some() {
+            return Ok(found);
+        }
+        let row = self.store.tokens().find(&presented).await?;
+        let row = row.filter(|row| bool::from(row.sha256.ct_eq(&presented)));
+        Ok(row.map(|row| Principal { name: row.name, scope: row.scope.into() }))
+    }
+}
+
+pub(crate) fn hash(token: &str) -> TokenHash {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+/// 256 random bits with a prefix that secret scanners can know.
+pub(crate) fn random() -> Secret {
+    let mut bytes = [0u8; 32];
+    getrandom::fill(&mut bytes).expect("the kernel's random source answers");
+    Secret::new(format!("sbk_{}", URL_SAFE_NO_PAD.encode(bytes)))
+}
+
+/// The token that a request carries, in either header.
+pub(crate) fn presented(headers: &HeaderMap) -> Option<&str> {
+    if let Some(value) = headers.get(ADMIN_HEADER) {
+        return value.to_str().ok().map(str::trim).filter(|token| !token.is_empty());
+    }
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.trim().split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn both_headers_carry_a_token_and_sandboxds_wins() {
+        let bearer = ("authorization", "bEaReR  abc ");
+        assert_eq!(presented(&headers(&[bearer])), Some("abc"));
+        assert_eq!(presented(&headers(&[bearer, (ADMIN_HEADER, "xyz")])), Some("xyz"));
+        for wrong in ["abc", "Basic abc", "Bearer", "Bearer  "] {
+            assert_eq!(presented(&headers(&[("authorization", wrong)])), None, "{wrong}");
+        }
+        assert_eq!(presented(&headers(&[])), None);
+    }
+
+    #[test]
+    fn new_tokens_are_long_and_differ() {
+        let (a, b) = (random(), random());
+        assert_ne!(a, b);
+        assert_eq!(a.expose().len(), 4 + 43);
+    }
+}

@@ -1,0 +1,99 @@
+//! The rules that text settings are held to.
+
+use std::net::IpAddr;
+
+use sandbank_engine::ImageName;
+
+use super::setting::Check;
+
+pub(super) const PATH: Check = Check {
+    allowed: "an absolute path",
+    accepts: |text| text.starts_with('/') && !text.contains('\0'),
+};
+
+pub(super) const BIND_HOST: Check = Check {
+    allowed: "an IP address or localhost",
+    accepts: |text| parse_bind_host(text).is_some(),
+};
+
+pub(super) const ADDRESS: Check =
+    Check { allowed: "an IP address", accepts: |text| parse_bind_host(text).is_some() };
+
+pub(super) const HOST_NAME: Check = Check {
+    allowed: "host names or addresses without scheme, port and path",
+    accepts: |text| {
+        !text.is_empty()
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b))
+    },
+};
+
+pub(super) const ORIGIN: Check = Check {
+    allowed: "web origins like https://app.example (scheme, host, optional port, nothing else)",
+    accepts: |text| {
+        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        rest.is_some_and(|rest| (HOST_NAME.accepts)(rest))
+    },
+};
+
+pub(super) const IMAGE: Check = Check {
+    allowed: "an image name (a-z 0-9 . _ - with an optional /path and :tag)",
+    accepts: |text| text.parse::<ImageName>().is_ok(),
+};
+
+pub(super) const SUBNET: Check = Check {
+    allowed: "a private IPv4 network from /8 to /24, like 10.213.0.0/18",
+    accepts: is_private_subnet,
+};
+
+pub(super) const CONTROL_NAME: Check = Check {
+    allowed: "control names as `sandbank doctor` shows them",
+    accepts: |text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+};
+
+pub(super) const LOG_FILTER: Check = Check {
+    allowed: "a level (error, warn, info, debug, trace) or a tracing filter",
+    accepts: |text| !text.is_empty() && text.len() <= 1000 && text.is_ascii(),
+};
+
+/// `localhost` is 127.0.0.1; brackets around an IPv6 address are accepted.
+pub(super) fn parse_bind_host(text: &str) -> Option<IpAddr> {
+    if text.eq_ignore_ascii_case("localhost") {
+        return Some(IpAddr::from([127, 0, 0, 1]));
+    }
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    bare.unwrap_or(text).parse().ok()
+}
+
+fn is_private_subnet(text: &str) -> bool {
+    let Some((address, prefix)) = text.split_once('/') else { return false };
+    let (Ok(address), Ok(prefix)) = (address.parse::<std::net::Ipv4Addr>(), prefix.parse::<u32>())
+    else {
+        return false;
+    };
+    let host_bits = u32::MAX.checked_shr(prefix).unwrap_or(0);
+    (8..=24).contains(&prefix) && address.is_private() && address.to_bits() & host_bits == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subnets_are_private_aligned_and_of_a_sensible_size() {
+        for good in ["10.213.0.0/18", "192.168.4.0/24", "172.16.0.0/12"] {
+            assert!(is_private_subnet(good), "{good} was refused");
+        }
+        for bad in ["10.213.0.1/18", "8.8.0.0/16", "10.0.0.0/30", "10.0.0.0", "10.0.0.0/99", "x/8"]
+        {
+            assert!(!is_private_subnet(bad), "{bad} was accepted");
+        }
+    }
+
+    #[test]
+    fn origins_have_a_scheme_and_nothing_after_the_port() {
+        assert!((ORIGIN.accepts)("http://localhost:3000"));
+        for bad in ["localhost:3000", "https://a/b", "null", "*", "https://"] {
+            assert!(!(ORIGIN.accepts)(bad), "{bad} was accepted");
+        }
+    }
+}

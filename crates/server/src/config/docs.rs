@@ -1,0 +1,66 @@
+//! `docs/configuration.md`, from the table.
+
+use std::fmt::Write;
+
+use super::setting::Setting;
+use super::table::{TABLE, WITHOUT_EFFECT};
+
+const HEAD: &str = "\
+# Configuration
+
+Generated from the table in `crates/server/src/config/table.rs`; do not edit.
+
+A value comes from the first of these that has it: the flag, the environment variable, the
+configuration file, the default. The file is TOML, at `/etc/sandbank/config.toml` for root and
+`~/.config/sandbank/config.toml` for others, or where `--config` or `SANDBANK_CONFIG` says.
+Unknown keys and values out of range stop the daemon with exit code 64 and a message that names
+the source. An empty environment variable counts as unset.
+";
+
+/// The whole page.
+pub fn markdown() -> String {
+    let mut page = HEAD.to_owned();
+    let mut section = "";
+    for setting in TABLE {
+        if setting.section() != section {
+            section = setting.section();
+            let _ = write!(page, "\n## {section}\n");
+        }
+        page.push_str(&entry(setting));
+    }
+    page.push_str(&sandboxd_names());
+    page
+}
+
+fn entry(setting: &Setting) -> String {
+    let flag =
+        setting.flag.map_or("none (a command line is visible to others)".to_owned(), |flag| {
+            format!("`--{flag}`")
+        });
+    let names = std::iter::once(setting.env).chain(setting.aliases.iter().copied());
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    format!(
+        "\n### `{}`\n\n{}\n\n| flag | environment | default | allowed |\n|---|---|---|---|\n| {flag} | {} | {} | {} |\n",
+        setting.key,
+        setting.help,
+        names.join(", "),
+        setting.default_text(),
+        setting.allowed(),
+    )
+}
+
+fn sandboxd_names() -> String {
+    let mut text =
+        "\n## Names of sandboxd\n\nThe environment of a sandboxd daemon is understood:\n\n\
+                    | sandboxd | here |\n|---|---|\n"
+            .to_owned();
+    for setting in TABLE {
+        for alias in setting.aliases {
+            let _ = writeln!(text, "| `{alias}` | `{}` |", setting.key);
+        }
+    }
+    for name in WITHOUT_EFFECT {
+        let _ = writeln!(text, "| `{name}` | accepted, no effect; the log says so |");
+    }
+    text
+}

@@ -1,0 +1,57 @@
+//! What is wrong with the configuration, in words that say where and what to do.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Flag(&'static str),
+    Env(&'static str),
+    File { path: PathBuf, key: &'static str },
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "the flag --{flag}"),
+            Self::Env(name) => write!(f, "the environment variable {name}"),
+            Self::File { path, key } => write!(f, "the key {key} in {}", path.display()),
+            Self::Default => f.write_str("the default"),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error(
+        "{origin} is {value}, but must be {allowed}; change it, or leave it out for the default ({default})"
+    )]
+    Invalid { origin: Origin, value: String, allowed: String, default: &'static str },
+    #[error("{} has an unknown key {key:?}; {}", .path.display(), did_you_mean(.suggestion.as_deref()))]
+    UnknownKey { path: PathBuf, key: String, suggestion: Option<String> },
+    #[error("{} is not valid TOML: {detail}", .path.display())]
+    Syntax { path: PathBuf, detail: String },
+    #[error("failed to read the configuration file {}: {source}; name another with --config, or remove the setting", .path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the configuration file {} is {size} bytes long, but at most {max} are read", .path.display())]
+    TooLong { path: PathBuf, size: u64, max: u64 },
+    #[error(
+        "no data directory can be chosen because HOME is not set; name one with --data-dir or SANDBANK_DATA_DIR"
+    )]
+    NoHome,
+    #[error("{origin} names the control {name:?}, which does not exist; the controls are {known}")]
+    UnknownControl { origin: Origin, name: String, known: String },
+}
+
+fn did_you_mean(suggestion: Option<&str>) -> String {
+    match suggestion {
+        Some(name) => format!("did you mean {name:?}?"),
+        None => "see docs/configuration.md for the keys there are".to_owned(),
+    }
+}

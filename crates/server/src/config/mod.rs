@@ -1,0 +1,33 @@
+//! Configuration: one table (`table.rs`) drives the TOML file, the environment, the flags,
+//! `--help` and `docs/configuration.md`.
+//!
+//! Nothing else in the daemon reads the environment. Values are checked here, once; what comes
+//! out is typed.
+
+mod checks;
+mod docs;
+mod error;
+mod explain;
+mod file;
+mod flags;
+mod nearest;
+mod resolve;
+mod secret;
+mod setting;
+mod settings;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use docs::markdown;
+pub use error::{ConfigError, Origin};
+pub use explain::{Explained, example, explain, file_path};
+pub use flags::ConfigFlags;
+pub use resolve::Sources;
+pub use secret::Secret;
+pub use setting::{Check, Kind, Preset, Setting, Value};
+pub use settings::{
+    AuthSettings, DiskQuota, LogFormat, LogSettings, NetworkSettings, PortSettings,
+    SandboxSettings, ServerSettings, Settings, StorageKind, StorageSettings, load,
+};
+pub use table::{TABLE, WITHOUT_EFFECT};

@@ -1,0 +1,186 @@
+//! Precedence: flag, then environment, then file, then default. Each value remembers its origin.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::error::{ConfigError, Origin};
+use super::file::{self, FileValues};
+use super::flags::ConfigFlags;
+use super::nearest::nearest;
+use super::setting::{Preset, Setting, Value};
+use super::table::{TABLE, WITHOUT_EFFECT};
+
+/// Names of the environment that are not settings of the daemon.
+const OTHER_NAMES: &[&str] = &["SANDBANK_CONFIG", "SANDBANK_URL", "SANDBANK_TOKEN"];
+
+/// Everything a configuration is made from, so that tests need no process environment.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    pub flags: ConfigFlags,
+    pub env: BTreeMap<OsString, OsString>,
+    pub is_root: bool,
+}
+
+/// Checked values by key, and remarks for the log.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    values: BTreeMap<&'static str, (Value, Origin)>,
+    pub(super) notices: Vec<String>,
+}
+
+impl Sources {
+    pub fn of_this_process(flags: ConfigFlags) -> Self {
+        let env = std::env::vars_os().collect();
+        Self { flags, env, is_root: rustix::process::geteuid().is_root() }
+    }
+
+    /// The variable's text; empty counts as unset, because compose files pass empty ones on.
+    pub(super) fn env(&self, name: &str) -> Option<String> {
+        let text = self.env.get(std::ffi::OsStr::new(name))?.to_string_lossy();
+        (!text.trim().is_empty()).then(|| text.into_owned())
+    }
+
+    /// The file that would be read, whether or not it exists.
+    pub(super) fn file_path(&self) -> Option<PathBuf> {
+        self.named_file().or_else(|| self.usual_file())
+    }
+
+    fn named_file(&self) -> Option<PathBuf> {
+        self.flags.config.clone().or_else(|| self.env("SANDBANK_CONFIG").map(Into::into))
+    }
+
+    fn file(&self) -> Result<Option<(PathBuf, FileValues)>, ConfigError> {
+        let path = match self.named_file() {
+            Some(path) => path,
+            None => match self.usual_file() {
+                Some(path) if path.exists() => path,
+                _ => return Ok(None),
+            },
+        };
+        let values = file::read(&path)?;
+        Ok(Some((path, values)))
+    }
+
+    fn usual_file(&self) -> Option<PathBuf> {
+        if self.is_root {
+            return Some("/etc/sandbank/config.toml".into());
+        }
+        let home = || self.env("HOME").map(|home| Path::new(&home).join(".config"));
+        let base = self.env("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
+        Some(base.join("sandbank/config.toml"))
+    }
+}
+
+pub(super) fn resolve(sources: &Sources) -> Result<Resolved, ConfigError> {
+    let file = sources.file()?;
+    let mut resolved = Resolved { values: BTreeMap::new(), notices: notices(sources) };
+    for setting in TABLE {
+        if let Some((text, origin)) = find(setting, sources, file.as_ref()) {
+            let value = setting.parse(&text).ok_or_else(|| ConfigError::Invalid {
+                origin: origin.clone(),
+                value: setting.shown(&text),
+                allowed: setting.allowed(),
+                default: setting.default_text(),
+            })?;
+            resolved.values.insert(setting.key, (value, origin));
+        }
+    }
+    Ok(resolved)
+}
+
+fn find(
+    setting: &'static Setting,
+    sources: &Sources,
+    file: Option<&(PathBuf, FileValues)>,
+) -> Option<(String, Origin)> {
+    if let (Some(text), Some(flag)) = (sources.flags.values.get(setting.key), setting.flag) {
+        return Some((text.clone(), Origin::Flag(flag)));
+    }
+    for name in std::iter::once(&setting.env).chain(setting.aliases) {
+        if let Some(text) = sources.env(name) {
+            return Some((text, Origin::Env(name)));
+        }
+    }
+    if let Some((path, values)) = file
+        && let Some(text) = values.get(setting.key)
+    {
+        return Some((text.clone(), Origin::File { path: path.clone(), key: setting.key }));
+    }
+    match setting.default {
+        Preset::Text(text) => Some((text.to_owned(), Origin::Default)),
+        Preset::Computed(_) | Preset::Empty => None,
+    }
+}
+
+/// Settings that were given and do nothing, and names that look like slips.
+fn notices(sources: &Sources) -> Vec<String> {
+    let ineffective = WITHOUT_EFFECT
+        .iter()
+        .filter(|name| sources.env(name).is_some())
+        .map(|name| format!("{name} is set, but has no effect: no Docker engine is in use"));
+    let known =
+        || TABLE.iter().flat_map(|row| std::iter::once(row.env).chain(row.aliases.iter().copied()));
+    let names = sources.env.keys().filter_map(|name| name.to_str());
+    let ours = names.filter(|name| name.starts_with("SANDBANK_") || name.starts_with("SANDBOXD_"));
+    let slips = ours
+        .filter(|name| !known().chain(OTHER_NAMES.iter().copied()).any(|other| other == *name))
+        .filter(|name| !WITHOUT_EFFECT.contains(name))
+        .filter_map(|name| {
+            let meant = nearest(name, known())?;
+            Some(format!("{name} is set, but is not a setting; did you mean {meant}?"))
+        });
+    ineffective.chain(slips).collect()
+}
+
+impl Resolved {
+    fn value(&self, key: &str) -> Option<&Value> {
+        debug_assert!(TABLE.iter().any(|setting| setting.key == key), "no setting {key}");
+        self.values.get(key).map(|(value, _)| value)
+    }
+
+    pub(super) fn take(&mut self, key: &str) -> Option<(Value, Origin)> {
+        self.values.remove(key)
+    }
+
+    pub(super) fn origin(&self, key: &str) -> Origin {
+        self.values.get(key).map_or(Origin::Default, |(_, origin)| origin.clone())
+    }
+
+    pub(super) fn integer(&self, key: &str) -> Option<u64> {
+        match self.value(key) {
+            Some(Value::Integer(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Of a row with a default.
+    pub(super) fn number(&self, key: &str) -> u64 {
+        self.integer(key).expect("the row is an integer with a default")
+    }
+
+    pub(super) fn switch(&self, key: &str) -> bool {
+        matches!(self.value(key), Some(Value::Switch(true)))
+    }
+
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
+        match self.value(key) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn list(&self, key: &str) -> Vec<String> {
+        match self.value(key) {
+            Some(Value::List(words)) => words.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn secret(&self, key: &str) -> Option<super::Secret> {
+        match self.value(key) {
+            Some(Value::Secret(secret)) => Some(secret.clone()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The settings as types, made once at start from the resolved table.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sandbank_engine::{Control, ImageName};
+
+use super::checks::parse_bind_host;
+use super::error::ConfigError;
+use super::resolve::{Resolved, Sources, resolve};
+use super::secret::Secret;
+
+const MIB: u64 = 1 << 20;
+const DEFAULT_DISK_MB: u64 = 8192;
+const GOOD_TOKEN_CHARACTERS: usize = 32;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub data_dir: PathBuf,
+    pub server: ServerSettings,
+    pub auth: AuthSettings,
+    pub sandboxes: SandboxSettings,
+    pub ports: PortSettings,
+    pub storage: StorageSettings,
+    pub network: NetworkSettings,
+    /// Controls that may be weaker or missing.
+    pub allow_weaker: Vec<Control>,
+    pub log: LogSettings,
+    /// Remarks for the log: settings without effect, likely slips, weak choices.
+    pub notices: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    pub bind: SocketAddr,
+    pub max_body_bytes: usize,
+    pub header_timeout: Duration,
+    pub body_timeout: Duration,
+    pub max_connections: usize,
+    pub max_streams: usize,
+    /// None switches the limit off.
+    pub requests_per_second: Option<u32>,
+    pub request_burst: u32,
+    pub shutdown_grace: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub struct AuthSettings {
+    pub admin_token: Option<Secret>,
+    pub loopback_open: bool,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct SandboxSettings {
+    pub max: usize,
+    pub evict_idle: bool,
+    pub default_idle_ttl: Duration,
+    pub max_lifetime: Option<Duration>,
+    pub default_image: ImageName,
+    pub default_vcpus: u64,
+    pub default_memory_mb: u64,
+    pub default_disk: DiskQuota,
+    pub default_pids: u32,
+    pub default_tmp_bytes: u64,
+    pub create_deadline: Duration,
+    pub stop_deadline: Duration,
+    pub sweep_interval: Duration,
+    pub concurrent_creates: Option<usize>,
+    pub keep_post_mortems: usize,
+}
+
+/// How much workspace a sandbox gets when its caller does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskQuota {
+    /// Asked for by the configuration: enforced, or creating fails.
+    Required(u64),
+    /// Nobody asked: enforced where the engine can.
+    WhereEnforced(u64),
+    Off,
+}
+
+#[derive(Debug, Clone)]
+pub struct PortSettings {
+    pub publish_address: IpAddr,
+    pub public_host: Option<String>,
+    pub public_proto: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct StorageSettings {
+    pub kind: StorageKind,
+    pub pool_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StorageKind {
+    Auto,
+    Btrfs,
+    Plain,
+}
+
+#[derive(Debug, Clone)]
+pub struct NetworkSettings {
+    /// Address and prefix, `10.213.0.0/18`.
+    pub subnet: String,
+    pub pool_size: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    pub format: LogFormat,
+    pub filter: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Auto,
+    Json,
+    Pretty,
+}
+
+/// Reads every source and checks every value.
+pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
+    let mut table = resolve(sources)?;
+    let server = server(&table);
+    let auth = auth(&table);
+    let mut notices = std::mem::take(&mut table.notices);
+    notices.extend(weak_token(&server, &auth));
+    Ok(Settings {
+        data_dir: data_dir(&table, sources)?,
+        ports: ports(&table, server.bind.ip()),
+        server,
+        auth,
+        sandboxes: sandboxes(&table),
+        storage: storage(&table),
+        network: NetworkSettings {
+            subnet: table.text("network.subnet").expect("has a default").to_owned(),
+            pool_size: count(&table, "network.pool_size"),
+        },
+        allow_weaker: allow_weaker(&table)?,
+        log: log(&table),
+        notices,
+    })
+}
+
+fn data_dir(table: &Resolved, sources: &Sources) -> Result<PathBuf, ConfigError> {
+    if let Some(path) = table.text("data_dir") {
+        return Ok(path.into());
+    }
+    if sources.is_root {
+        return Ok("/var/lib/sandbank".into());
+    }
+    let home = || sources.env("HOME").map(|home| Path::new(&home).join(".local/share"));
+    let base = sources.env("XDG_DATA_HOME").map(PathBuf::from).or_else(home);
+    base.map(|base| base.join("sandbank")).ok_or(ConfigError::NoHome)
+}
+
+fn server(table: &Resolved) -> ServerSettings {
+    let host = table.text("server.host").and_then(parse_bind_host);
+    let port = u16::try_from(table.number("server.port")).expect("the range is that of a port");
+    let rate = u32::try_from(table.number("server.requests_per_second")).expect("in range");
+    ServerSettings {
+        bind: SocketAddr::new(host.expect("checked by the table"), port),
+        max_body_bytes: count(table, "server.max_body_bytes"),
+        header_timeout: millis(table, "server.header_timeout_ms"),
+        body_timeout: millis(table, "server.body_timeout_ms"),
+        max_connections: count(table, "server.max_connections"),
+        max_streams: count(table, "server.max_streams"),
+        requests_per_second: (rate > 0).then_some(rate),
+        request_burst: u32::try_from(table.number("server.request_burst")).expect("in range"),
+        shutdown_grace: millis(table, "server.shutdown_grace_ms"),
+    }
+}
+
+fn auth(table: &Resolved) -> AuthSettings {
+    AuthSettings {
+        admin_token: table.secret("auth.admin_token"),
+        loopback_open: table.switch("auth.loopback_open"),
+        allowed_hosts: table.list("auth.allowed_hosts"),
+        allowed_origins: table.list("auth.allowed_origins"),
+    }
+}
+
+fn weak_token(server: &ServerSettings, auth: &AuthSettings) -> Option<String> {
+    let token = auth.admin_token.as_ref()?;
+    let short = token.expose().chars().count() < GOOD_TOKEN_CHARACTERS;
+    (short && !server.bind.ip().is_loopback()).then(|| {
+        format!("the admin token is shorter than {GOOD_TOKEN_CHARACTERS} characters and the bind address is not loopback; use a longer one")
+    })
+}
+
+fn sandboxes(table: &Resolved) -> SandboxSettings {
+    let lifetime = millis(table, "sandboxes.max_lifetime_ms");
+    let creates = count(table, "sandboxes.concurrent_creates");
+    let image = table.text("sandboxes.default_image").and_then(|name| name.parse().ok());
+    SandboxSettings {
+        max: count(table, "sandboxes.max"),
+        evict_idle: table.switch("sandboxes.evict_idle"),
+        default_idle_ttl: millis(table, "sandboxes.default_idle_ttl_ms"),
+        max_lifetime: (!lifetime.is_zero()).then_some(lifetime),
+        default_image: image.expect("checked by the table"),
+        default_vcpus: table.number("sandboxes.default_vcpus"),
+        default_memory_mb: table.number("sandboxes.default_memory_mb"),
+        default_disk: match table.integer("sandboxes.default_disk_mb") {
+            None => DiskQuota::WhereEnforced(DEFAULT_DISK_MB * MIB),
+            Some(0) => DiskQuota::Off,
+            Some(mb) => DiskQuota::Required(mb * MIB),
+        },
+        default_pids: u32::try_from(table.number("sandboxes.default_pids")).expect("in range"),
+        default_tmp_bytes: table.number("sandboxes.default_tmp_mb") * MIB,
+        create_deadline: millis(table, "sandboxes.create_deadline_ms"),
+        stop_deadline: millis(table, "sandboxes.stop_deadline_ms"),
+        sweep_interval: millis(table, "sandboxes.sweep_interval_ms"),
+        concurrent_creates: (creates > 0).then_some(creates),
+        keep_post_mortems: count(table, "sandboxes.keep_post_mortems"),
+    }
+}
+
+fn ports(table: &Resolved, bind: IpAddr) -> PortSettings {
+    let local = IpAddr::from([127, 0, 0, 1]);
+    let anywhere = IpAddr::from([0, 0, 0, 0]);
+    let usual = if bind.is_loopback() { local } else { anywhere };
+    PortSettings {
+        publish_address: table
+            .text("ports.publish_address")
+            .and_then(parse_bind_host)
+            .unwrap_or(usual),
+        public_host: table.text("ports.public_host").map(str::to_owned),
+        public_proto: table.text("ports.public_proto").expect("has a default").to_owned(),
+    }
+}
+
+fn storage(table: &Resolved) -> StorageSettings {
+    let kind = match table.text("storage.kind") {
+        Some("btrfs") => StorageKind::Btrfs,
+        Some("plain") => StorageKind::Plain,
+        _ => StorageKind::Auto,
+    };
+    StorageSettings { kind, pool_bytes: table.number("storage.pool_mb") * MIB }
+}
+
+fn allow_weaker(table: &Resolved) -> Result<Vec<Control>, ConfigError> {
+    let names = table.list("security.allow_weaker");
+    let control = |name: String| {
+        let value = serde_json::Value::String(name.clone());
+        serde_json::from_value(value).map_err(|error| ConfigError::UnknownControl {
+            origin: table.origin("security.allow_weaker"),
+            name,
+            known: known_variants(&error),
+        })
+    };
+    names.into_iter().map(control).collect()
+}
+
+/// serde lists the names in its message; there is no second list to keep in step.
+fn known_variants(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split_once("expected one of ").map_or(text.clone(), |(_, names)| names.to_owned())
+}
+
+fn log(table: &Resolved) -> LogSettings {
+    let format = match table.text("log.format") {
+        Some("json") => LogFormat::Json,
+        Some("pretty") => LogFormat::Pretty,
+        _ => LogFormat::Auto,
+    };
+    LogSettings { format, filter: table.text("log.level").expect("has a default").to_owned() }
+}
+
+fn millis(table: &Resolved, key: &str) -> Duration {
+    Duration::from_millis(table.number(key))
+}
+
+fn count(table: &Resolved, key: &str) -> usize {
+    usize::try_from(table.number(key)).expect("ranges fit a usize")
+}

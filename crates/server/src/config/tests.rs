@@ -1,0 +1,215 @@
+//! The table's promises: precedence, ranges, names, and errors that say what to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::net::IpAddr;
+
+use clap::{Args, FromArgMatches};
+use sandbank_engine::Control;
+
+use super::*;
+
+fn with_env(pairs: &[(&str, &str)]) -> Sources {
+    let env: BTreeMap<OsString, OsString> =
+        pairs.iter().map(|(name, text)| (name.into(), text.into())).collect();
+    Sources { env, is_root: true, ..Sources::default() }
+}
+
+fn with_file(text: &str) -> (tempfile::TempDir, Sources) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.toml");
+    std::fs::write(&path, text).unwrap();
+    let flags = ConfigFlags { config: Some(path), ..ConfigFlags::default() };
+    (dir, Sources { flags, is_root: true, ..Sources::default() })
+}
+
+fn flags(words: &[&str]) -> ConfigFlags {
+    let command = ConfigFlags::augment_args(clap::Command::new("test"));
+    let words = std::iter::once("test").chain(words.iter().copied());
+    ConfigFlags::from_arg_matches(&command.get_matches_from(words)).unwrap()
+}
+
+fn error(sources: &Sources) -> String {
+    load(sources).expect_err("the configuration is wrong").to_string()
+}
+
+#[test]
+fn the_defaults_are_valid_and_local() {
+    let settings = load(&with_env(&[])).unwrap();
+    assert_eq!(settings.server.bind.to_string(), "127.0.0.1:8080");
+    assert_eq!(settings.data_dir.to_str(), Some("/var/lib/sandbank"));
+    assert_eq!(settings.sandboxes.max, 1000);
+    assert!(settings.auth.loopback_open);
+    assert!(settings.notices.is_empty());
+    let quota = settings.sandboxes.default_disk;
+    assert_eq!(quota, DiskQuota::WhereEnforced(8192 << 20));
+}
+
+#[test]
+fn a_flag_beats_the_environment_which_beats_the_file() {
+    let (_dir, mut sources) = with_file("[server]\nport = 1001\nmax_streams = 7");
+    sources.env.insert("SANDBANK_PORT".into(), "1002".into());
+    sources.env.insert("SANDBANK_MAX_CONNECTIONS".into(), "8".into());
+    assert_eq!(load(&sources).unwrap().server.bind.port(), 1002);
+    sources.flags = sources.flags.with("server.port", "1003");
+    let settings = load(&sources).unwrap();
+    assert_eq!(settings.server.bind.port(), 1003);
+    assert_eq!((settings.server.max_streams, settings.server.max_connections), (7, 8));
+}
+
+#[test]
+fn sandboxd_names_are_understood_and_ours_win() {
+    let mut sources = with_env(&[
+        ("SANDBOXD_BIND_HOST", "0.0.0.0"),
+        ("SANDBOXD_PORT", "9000"),
+        ("SANDBOXD_ADMIN_TOKEN", "0123456789abcdef0123456789abcdef"),
+        ("SANDBOXD_MAX_CONCURRENT", "2"),
+        ("SANDBOXD_DEFAULT_IDLE_TTL_MS", "10000"),
+        ("SANDBOXD_MAX_BODY_BYTES", "1024"),
+        ("SANDBOXD_PUBLIC_HOST", "sandbox.example"),
+        ("SANDBOXD_PUBLIC_PROTO", "https"),
+    ]);
+    let settings = load(&sources).unwrap();
+    assert_eq!(settings.server.bind.to_string(), "0.0.0.0:9000");
+    assert_eq!(settings.sandboxes.max, 2);
+    assert_eq!(settings.server.max_body_bytes, 1024);
+    assert_eq!(settings.ports.publish_address, IpAddr::from([0, 0, 0, 0]));
+    assert_eq!(settings.ports.public_host.as_deref(), Some("sandbox.example"));
+    assert_eq!(settings.ports.public_proto, "https");
+    assert!(settings.notices.is_empty(), "{:?}", settings.notices);
+    sources.env.insert("SANDBANK_MAX_SANDBOXES".into(), "50".into());
+    sources.env.insert("SANDBOXD_PUBLISH_HOST_IP".into(), "127.0.0.1".into());
+    let settings = load(&sources).unwrap();
+    assert_eq!(settings.sandboxes.max, 50);
+    assert_eq!(settings.ports.publish_address, IpAddr::from([127, 0, 0, 1]));
+}
+
+#[test]
+fn docker_names_are_accepted_and_reported_as_without_effect() {
+    let settings = load(&with_env(&[("SANDBOXD_DOCKER_SOCKET", "/var/run/docker.sock")])).unwrap();
+    assert_eq!(settings.notices.len(), 1);
+    assert!(settings.notices[0].contains("SANDBOXD_DOCKER_SOCKET"));
+}
+
+#[test]
+fn an_error_names_source_value_range_and_remedy() {
+    let from_env = error(&with_env(&[("SANDBOXD_PORT", "70000")]));
+    for part in ["SANDBOXD_PORT", "\"70000\"", "0 to 65535", "default (8080)"] {
+        assert!(from_env.contains(part), "{part:?} is not in {from_env:?}");
+    }
+    let (_dir, sources) = with_file("[server]\nport = \"8080\"");
+    assert!(error(&sources).contains("the key server.port in "), "{}", error(&sources));
+    let flag = Sources { flags: flags(&["--storage", "zfs"]), ..with_env(&[]) };
+    assert!(error(&flag).contains("the flag --storage"), "{}", error(&flag));
+    assert!(error(&flag).contains("one of auto, btrfs, plain"));
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest_one() {
+    let (_dir, sources) = with_file("[server]\nprot = 1");
+    assert!(error(&sources).contains("did you mean \"server.port\"?"), "{}", error(&sources));
+    let (_dir, sources) = with_file("colour = 1");
+    assert!(error(&sources).contains("docs/configuration.md"));
+    let (_dir, sources) = with_file("[server\nport = 1");
+    assert!(error(&sources).contains("not valid TOML"));
+}
+
+#[test]
+fn a_misspelt_variable_is_noticed() {
+    let settings = load(&with_env(&[("SANDBANK_PROT", "1"), ("SANDBANK_URL", "x")])).unwrap();
+    assert_eq!(
+        settings.notices,
+        ["SANDBANK_PROT is set, but is not a setting; did you mean SANDBANK_PORT?"]
+    );
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let settings =
+        load(&with_env(&[("SANDBOXD_PORT", ""), ("SANDBOXD_ADMIN_TOKEN", " ")])).unwrap();
+    assert_eq!(settings.server.bind.port(), 8080);
+    assert!(settings.auth.admin_token.is_none());
+}
+
+#[test]
+fn a_named_file_must_exist() {
+    let flags =
+        ConfigFlags { config: Some("/nonexistent/x.toml".into()), ..ConfigFlags::default() };
+    let text = error(&Sources { flags, ..with_env(&[]) });
+    assert!(text.contains("/nonexistent/x.toml"), "{text}");
+}
+
+#[test]
+fn controls_are_checked_by_name() {
+    let settings = load(&with_env(&[("SANDBANK_ALLOW_WEAKER", "landlock, disk_quota")])).unwrap();
+    assert_eq!(settings.allow_weaker, [Control::Landlock, Control::DiskQuota]);
+    let text = error(&with_env(&[("SANDBANK_ALLOW_WEAKER", "landlok")]));
+    assert!(text.contains("SANDBANK_ALLOW_WEAKER") && text.contains("`landlock`"), "{text}");
+}
+
+#[test]
+fn a_quota_that_was_asked_for_is_required() {
+    let quota = |text| {
+        let settings = load(&with_env(&[("SANDBANK_DEFAULT_DISK_MB", text)])).unwrap();
+        settings.sandboxes.default_disk
+    };
+    assert_eq!(quota("1"), DiskQuota::Required(1 << 20));
+    assert_eq!(quota("0"), DiskQuota::Off);
+}
+
+#[test]
+fn flags_take_lists_and_bare_switches() {
+    let flags =
+        flags(&["--evict-idle", "--allowed-hosts", "a.example,b.example", "--allowed-hosts=c"]);
+    let settings = load(&Sources { flags, ..with_env(&[]) }).unwrap();
+    assert!(settings.sandboxes.evict_idle);
+    assert_eq!(settings.auth.allowed_hosts, ["a.example", "b.example", "c"]);
+}
+
+#[test]
+fn secrets_never_show_and_have_no_flag() {
+    let settings = load(&with_env(&[("SANDBANK_ADMIN_TOKEN", "hunter2")])).unwrap();
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    let (_dir, sources) = with_file("[auth]\nadmin_token = [\"hunter2\"]");
+    assert!(!error(&sources).contains("hunter2"), "{}", error(&sources));
+    let secrets = TABLE.iter().filter(|row| matches!(row.kind, Kind::Secret));
+    assert!(secrets.into_iter().all(|row| row.flag.is_none()));
+}
+
+#[test]
+fn a_short_token_on_an_open_bind_is_noticed() {
+    let open = [("SANDBANK_HOST", "0.0.0.0"), ("SANDBANK_ADMIN_TOKEN", "short")];
+    assert_eq!(load(&with_env(&open)).unwrap().notices.len(), 1);
+    assert!(load(&with_env(&open[1..])).unwrap().notices.is_empty());
+}
+
+#[test]
+fn names_in_the_table_are_unique_and_regular() {
+    let mut seen = BTreeSet::new();
+    for row in TABLE {
+        assert!(row.env.starts_with("SANDBANK_"), "{}", row.env);
+        assert!(row.help.ends_with('.'), "{}", row.key);
+        let names =
+            [row.key, row.env].into_iter().chain(row.flag).chain(row.aliases.iter().copied());
+        for name in names {
+            assert!(seen.insert(name), "{name} stands twice");
+        }
+        if let Preset::Text(text) = row.default {
+            assert!(row.parse(text).is_some(), "the default of {} is not allowed", row.key);
+        }
+    }
+}
+
+#[test]
+fn a_person_without_a_home_is_told_to_name_a_directory() {
+    let sources = Sources { is_root: false, ..Sources::default() };
+    assert!(error(&sources).contains("--data-dir"));
+    let sources = Sources { is_root: false, ..with_env(&[("HOME", "/home/ada")]) };
+    let settings = load(&sources).unwrap();
+    assert_eq!(settings.data_dir.to_str(), Some("/home/ada/.local/share/sandbank"));
+}
+
+#[test]
+fn the_committed_page_matches_the_table() {
+    crate::committed::check("docs/configuration.md", &markdown());
+}

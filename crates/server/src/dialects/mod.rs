@@ -1,0 +1,3 @@
+//! Wire protocols. Each translates; none decides.
+
+pub(crate) mod sandboxd;

@@ -1,0 +1,57 @@
+//! The log's two lines about a command: that it started, and how it ended and when.
+//!
+//! Only the program's name is logged: arguments, scripts and variables may hold secrets.
+
+use sandbank_engine::SandboxId;
+use sandbank_protocol::{CommandSpec, Ending};
+use tracing::Instrument;
+
+use super::wait;
+use crate::app::App;
+use crate::auth::Caller;
+
+pub(super) fn log(app: &App, sandbox: &SandboxId, caller: &Caller, spec: &CommandSpec) {
+    if !tracing::enabled!(tracing::Level::INFO) {
+        return;
+    }
+    let program = spec.argv.first().map_or("", |program| program.rsplit('/').next().unwrap_or(""));
+    tracing::info!(
+        %sandbox, command = %spec.id, program, words = spec.argv.len(),
+        timeout_ms = spec.timeout_ms, by = %caller.name, "command started"
+    );
+    let (app, sandbox, command) = (app.clone(), sandbox.clone(), spec.id.clone());
+    let watch = async move {
+        let watched = tokio::select! {
+            watched = wait::status(&app, &sandbox, &command) => watched,
+            () = app.shutdown().draining() => return,
+        };
+        match watched {
+            Ok(status) => {
+                let ending = status.ending();
+                let exit_code = ending.and_then(Ending::exit_code);
+                let ended_at = status.ended_at_ms.unwrap_or(status.started_at_ms);
+                let duration_ms = ended_at.saturating_sub(status.started_at_ms);
+                let bytes = status.stdout_bytes + status.stderr_bytes;
+                tracing::info!(
+                    %sandbox, %command, exit_code, duration_ms, bytes,
+                    ending = ending.map(kind), "command ended"
+                );
+            }
+            Err(error) => {
+                tracing::info!(%sandbox, %command, code = error.code, "command not seen to end");
+            }
+        }
+    };
+    tokio::spawn(watch.in_current_span());
+}
+
+fn kind(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Exited { .. } => "exited",
+        Ending::Signaled { .. } => "signaled",
+        Ending::TimedOut => "timed_out",
+        Ending::OomKilled => "oom_killed",
+        Ending::Killed { .. } => "killed",
+        Ending::Lost { .. } => "lost",
+    }
+}

@@ -1,0 +1,109 @@
+//! Commands: start, look at, kill.
+
+use axum::extract::State;
+use sandbank_orchestrator::OrchestratorError;
+use sandbank_protocol::{CommandId, FaultCode, SignalRequest};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::command_start::{self, StartBody, StartReply};
+use super::command_view::CommandView;
+use super::command_watch;
+use super::reconnect::{command_error, refused_as, run};
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult, ErrorBody};
+use crate::extract::{CommandPath, Loose, SandboxPath, Segments};
+use crate::reply::{Done, Reply};
+
+const SIGTERM: i32 = 15;
+
+/// Run a program. Its output is at `logs`, its ending at `wait`.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/commands", tag = "commands",
+    params(("id" = String, Path)), request_body = StartBody,
+    responses((status = 200, body = StartReply), (status = "default", body = ErrorBody)))]
+pub(super) async fn start(
+    State(app): State<App>,
+    caller: Caller,
+    SandboxPath(id): SandboxPath,
+    Loose(body): Loose,
+) -> ApiResult<Reply<StartReply>> {
+    // An unknown sandbox is told before an unusable command, as in sandboxd.
+    let attached = app.orchestrator().attach(&id).await?;
+    let spec = command_start::read(&body)?;
+    let started = attached.start(&spec).await.map_err(conflict)?;
+    if !started.attached {
+        command_watch::log(&app, &id, &caller, &spec);
+    }
+    let command_id = started.status.id.into();
+    Ok(Reply(StartReply { command_id, attached: started.attached }))
+}
+
+fn conflict(error: OrchestratorError) -> ApiError {
+    let error = ApiError::from(error);
+    match error.code {
+        "conflict" => error.with_hint("use another commandId, or repeat the same request"),
+        _ => error,
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CommandList {
+    commands: Vec<CommandView>,
+}
+
+/// Every command the sandbox still knows, oldest first.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/commands", tag = "commands",
+    params(("id" = String, Path)),
+    responses((status = 200, body = CommandList), (status = "default", body = ErrorBody)))]
+pub(super) async fn list(
+    State(app): State<App>,
+    SandboxPath(id): SandboxPath,
+) -> ApiResult<Reply<CommandList>> {
+    let attached = app.orchestrator().attach(&id).await?;
+    let statuses = run(&app, &attached, |client| async move { client.commands().await }).await?;
+    Ok(Reply(CommandList { commands: statuses.into_iter().map(Into::into).collect() }))
+}
+
+/// How a command stands.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/commands/{commandId}", tag = "commands",
+    params(("id" = String, Path), ("commandId" = String, Path)),
+    responses((status = 200, body = CommandView), (status = "default", body = ErrorBody)))]
+pub(super) async fn inspect(
+    State(app): State<App>,
+    path: CommandPath,
+) -> ApiResult<Reply<CommandView>> {
+    let attached = app.orchestrator().attach(&path.sandbox).await?;
+    let command = &path.command;
+    let status = run(&app, &attached, |client| async move { client.command(command).await }).await;
+    Ok(Reply(status.map_err(command_error)?.into()))
+}
+
+/// Send TERM to a command. Also true for one that is not there.
+#[utoipa::path(post, path = "/v1/sandboxes/{id}/commands/{commandId}:kill", tag = "commands",
+    params(("id" = String, Path), ("commandId" = String, Path)),
+    responses((status = 200, body = Done), (status = "default", body = ErrorBody)))]
+pub(super) async fn kill(
+    State(app): State<App>,
+    caller: Caller,
+    sandbox: SandboxPath,
+    segments: Segments,
+) -> ApiResult<Reply<Done>> {
+    let attached = app.orchestrator().attach(&sandbox.0).await?;
+    let Ok(command) = segments.get("commandId")?.parse::<CommandId>() else {
+        return Ok(Done::reply());
+    };
+    let request = SignalRequest { signal: SIGTERM, by: caller.name.to_string(), tree: false };
+    let (name, request) = (&command, &request);
+    match run(&app, &attached, |client| async move { client.signal(name, request).await }).await {
+        Ok(_) => {
+            tracing::info!(sandbox = %sandbox.0, %command, by = %caller.name, "command killed")
+        }
+        Err(OrchestratorError::Channel(error))
+            if [FaultCode::NotFound, FaultCode::Closed, FaultCode::Conflict]
+                .into_iter()
+                .any(|code| refused_as(&error, code)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(Done::reply())
+}

@@ -1,0 +1,258 @@
+//! The body of `POST /v1/sandboxes` as a request to the orchestrator.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sandbank_engine::{ImageName, Limits, NetworkMode};
+use sandbank_orchestrator::{CreateRequest, SandboxKey};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::environment;
+use super::number::{Clamp, number};
+use crate::app::App;
+use crate::config::{DiskQuota, SandboxSettings};
+use crate::error::{ApiError, ApiResult};
+use crate::limits::MAX_PORTS;
+
+const MIB: u64 = 1 << 20;
+
+/// Only for the documentation: sandboxd's fields are read loosely, number by number.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes the body; `read` takes it apart")]
+pub(super) struct CreateBody {
+    /// The caller's name for the sandbox; a live one with this key is found again.
+    session_key: String,
+    /// `node24` or `python3.13`; others become `node24`.
+    runtime: Option<String>,
+    /// Image name; by default the one of the runtime's name, where it was imported.
+    image: Option<String>,
+    /// 10 000 to 21 600 000.
+    idle_ttl_ms: Option<u64>,
+    /// Ends the sandbox whatever it does.
+    max_lifetime_ms: Option<u64>,
+    resources: Option<Resources>,
+    network: Option<Network>,
+    /// At most 4; only these can be published.
+    ports: Option<Vec<u16>>,
+    /// Base environment of every command.
+    env: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes the body")]
+pub(super) struct Resources {
+    /// 1 to 8.
+    vcpus: Option<u64>,
+    /// 256 to 16 384.
+    memory_mb: Option<u64>,
+    /// Workspace quota; enforced or refused.
+    disk_mb: Option<u64>,
+    pids: Option<u32>,
+    /// Size of `/tmp`.
+    tmp_mb: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[allow(dead_code, reason = "describes the body")]
+pub(super) struct Network {
+    /// `none`, or anything else for `default`.
+    mode: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CreateReply {
+    pub(super) sandbox_id: String,
+    /// False when a sandbox with this key was there already.
+    pub(super) created: bool,
+}
+
+pub(super) async fn read(app: &App, body: &Map<String, Value>) -> ApiResult<CreateRequest> {
+    let settings = &app.settings().sandboxes;
+    let key = session_key(body)?;
+    let runtime = runtime(body);
+    let image = match optional::<String>(body, "image")? {
+        Some(name) => name
+            .parse::<ImageName>()
+            .map_err(|error| ApiError::bad_request("invalid_image", error.to_string()))?,
+        None => {
+            let engine = &**app.orchestrator().engine();
+            app.images().for_runtime(engine, runtime, &settings.default_image).await?
+        }
+    };
+    let enforces_quota = app.orchestrator().engine().capabilities().disk_quota;
+    let env: BTreeMap<String, String> = optional(body, "env")?.unwrap_or_default();
+    environment::check(&env)?;
+    Ok(CreateRequest {
+        key,
+        image,
+        runtime: runtime.to_owned(),
+        idle_ttl: Some(idle_ttl(body, settings)),
+        max_lifetime: optional::<u64>(body, "maxLifetimeMs")?.map(Duration::from_millis),
+        limits: limits(body, settings, enforces_quota)?,
+        network: network(body),
+        ports: ports(body),
+        env,
+    })
+}
+
+fn session_key(body: &Map<String, Value>) -> ApiResult<SandboxKey> {
+    let text = body.get("sessionKey").and_then(Value::as_str).map(str::trim).unwrap_or_default();
+    if text.is_empty() {
+        return Err(ApiError::bad_request("session_key_required", "sessionKey is required."));
+    }
+    text.parse::<SandboxKey>()
+        .map_err(|error| ApiError::bad_request("invalid_session_key", error.to_string()))
+}
+
+/// A label; every value but one means node.
+fn runtime(body: &Map<String, Value>) -> &'static str {
+    match body.get("runtime").and_then(Value::as_str) {
+        Some("python3.13") => "python3.13",
+        _ => "node24",
+    }
+}
+
+fn idle_ttl(body: &Map<String, Value>, settings: &SandboxSettings) -> Duration {
+    let default = u64::try_from(settings.default_idle_ttl.as_millis()).unwrap_or(u64::MAX);
+    let clamp = Clamp { min: 10_000, max: 21_600_000, default };
+    Duration::from_millis(clamp.read(body.get("idleTtlMs")))
+}
+
+fn limits(
+    body: &Map<String, Value>,
+    settings: &SandboxSettings,
+    enforces_quota: bool,
+) -> ApiResult<Limits> {
+    let empty = Map::new();
+    let asked = body.get("resources").and_then(Value::as_object).unwrap_or(&empty);
+    let vcpus = Clamp { min: 1, max: 8, default: settings.default_vcpus };
+    let memory = Clamp { min: 256, max: 16_384, default: settings.default_memory_mb };
+    let vcpus = vcpus.read(asked.get("vcpus"));
+    let disk = match (optional::<u64>(asked, "diskMb")?, settings.default_disk) {
+        (Some(mb), _) => Some(mebibytes(mb)),
+        (None, DiskQuota::Required(bytes)) => Some(bytes),
+        (None, DiskQuota::WhereEnforced(bytes)) => enforces_quota.then_some(bytes),
+        (None, DiskQuota::Off) => None,
+    };
+    let tmp = optional::<u64>(asked, "tmpMb")?.map(mebibytes);
+    Ok(Limits {
+        cpu_millis: u32::try_from(vcpus * 1000).expect("clamped to 8"),
+        memory_bytes: mebibytes(memory.read(asked.get("memoryMb"))),
+        pids: optional(asked, "pids")?.unwrap_or(settings.default_pids),
+        disk_bytes: disk,
+        tmp_bytes: tmp.unwrap_or(settings.default_tmp_bytes),
+    })
+}
+
+fn mebibytes(mb: u64) -> u64 {
+    mb.saturating_mul(MIB)
+}
+
+fn network(body: &Map<String, Value>) -> NetworkMode {
+    let mode = body.get("network").and_then(|network| network.get("mode")).and_then(Value::as_str);
+    if mode == Some("none") { NetworkMode::None } else { NetworkMode::Default }
+}
+
+/// Floor, in range, each once, the first four.
+fn ports(body: &Map<String, Value>) -> Vec<u16> {
+    let asked = body.get("ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let mut ports = Vec::new();
+    for value in asked {
+        let port = number(value).floor();
+        if !(1.0..=65_535.0).contains(&port) {
+            continue;
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
+        let port = port as u16;
+        if !ports.contains(&port) && ports.len() < MAX_PORTS {
+            ports.push(port);
+        }
+    }
+    ports
+}
+
+/// A field of ours: absent or null is none, the wrong type is the caller's error.
+pub(super) fn optional<T: DeserializeOwned>(
+    body: &Map<String, Value>,
+    name: &str,
+) -> ApiResult<Option<T>> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => T::deserialize(value).map(Some).map_err(|error| {
+            ApiError::bad_request("bad_field", format!("the field {name} is not usable: {error}"))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::{Sources, load};
+
+    fn body(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    fn settings() -> SandboxSettings {
+        load(&Sources { is_root: true, ..Sources::default() }).unwrap().sandboxes
+    }
+
+    #[test]
+    fn a_session_key_is_required_and_trimmed() {
+        for missing in [json!({}), json!({"sessionKey": " "}), json!({"sessionKey": 5})] {
+            let error = session_key(&body(missing)).unwrap_err();
+            assert_eq!(error.message, "sessionKey is required.");
+        }
+        let key = session_key(&body(json!({"sessionKey": " chat:1 "}))).unwrap();
+        assert_eq!(key.as_str(), "chat:1");
+        assert!(session_key(&body(json!({"sessionKey": "a\nb"}))).is_err());
+    }
+
+    #[test]
+    fn sandboxds_limits_are_clamped() {
+        let read =
+            |value| limits(&body(json!({ "resources": value })), &settings(), false).unwrap();
+        let usual = read(json!(null));
+        assert_eq!((usual.cpu_millis, usual.memory_bytes), (2000, 2048 << 20));
+        assert_eq!((usual.pids, usual.tmp_bytes, usual.disk_bytes), (512, 128 << 20, None));
+        let small = read(json!({"vcpus": null, "memoryMb": ""}));
+        assert_eq!((small.cpu_millis, small.memory_bytes), (1000, 256 << 20));
+        let large = read(json!({"vcpus": 99, "memoryMb": 1e9, "diskMb": 5, "pids": 7, "tmpMb": 1}));
+        assert_eq!((large.cpu_millis, large.memory_bytes), (8000, 16_384 << 20));
+        assert_eq!((large.disk_bytes, large.pids), (Some(5 << 20), 7));
+        assert!(limits(&body(json!({"resources": {"diskMb": "x"}})), &settings(), true).is_err());
+    }
+
+    #[test]
+    fn a_quota_nobody_asked_for_is_set_only_where_it_is_enforced() {
+        let quota = |enforced| limits(&Map::new(), &settings(), enforced).unwrap().disk_bytes;
+        assert_eq!((quota(true), quota(false)), (Some(8192 << 20), None));
+    }
+
+    #[test]
+    fn ports_are_floored_filtered_and_the_first_four_kept() {
+        let read = |value| ports(&body(json!({ "ports": value })));
+        assert_eq!(
+            read(json!([3000, "3001", 3000, 3002.9, 0, 70000, -1, "x", null, 1, 2])),
+            [3000, 3001, 3002, 1]
+        );
+        assert!(read(json!("3000")).is_empty());
+        assert!(ports(&Map::new()).is_empty());
+    }
+
+    #[test]
+    fn labels_and_modes_fall_back_like_sandboxds() {
+        assert_eq!(runtime(&body(json!({"runtime": "python3.13"}))), "python3.13");
+        assert_eq!(runtime(&body(json!({"runtime": "deno"}))), "node24");
+        assert_eq!(network(&body(json!({"network": {"mode": "none"}}))), NetworkMode::None);
+        assert_eq!(network(&body(json!({"network": "none"}))), NetworkMode::Default);
+    }
+}

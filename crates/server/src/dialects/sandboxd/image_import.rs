@@ -1,0 +1,128 @@
+//! Importing an image from a file on the daemon's machine, with progress as NDJSON.
+//!
+//! The status line waits for the first sign of life, so that an archive that is refused at once
+//! is a plain error.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use http::header;
+use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+use utoipa::ToSchema;
+
+use super::images::ImageView;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult, ErrorBody};
+use crate::extract::Strict;
+use crate::reply::NDJSON;
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct ImportBody {
+    name: String,
+    /// Of the archive, absolute, on the daemon's machine: rootfs tar, `docker save` or OCI
+    /// layout; plain, gzip or zstd.
+    path: String,
+}
+
+/// Import an image. Lines are `{"type":"progress","bytesDone","bytesTotal"}`, and at last
+/// `{"type":"done","image"}` or `{"type":"error","error"}`.
+#[utoipa::path(post, path = "/v1/images:import", tag = "images", request_body = ImportBody,
+    responses((status = 200, body = String, content_type = "application/x-ndjson"),
+        (status = "default", body = ErrorBody)))]
+pub(super) async fn import(
+    State(app): State<App>,
+    caller: Caller,
+    Strict(body): Strict<ImportBody>,
+) -> ApiResult<Response> {
+    let name: ImageName = body
+        .name
+        .parse()
+        .map_err(|error| ApiError::bad_request("invalid_image", format!("{error}")))?;
+    if !body.path.starts_with('/') || body.path.contains('\0') {
+        return Err(ApiError::bad_request("invalid_path", "path must be absolute"));
+    }
+    tracing::info!(image = %name, by = %caller.name, "image import started");
+    let mut import = Import::start(app, name, body.path.into());
+    match import.next().await {
+        Step::Done(result) => {
+            let last = line(Step::Done(Ok(result?)));
+            Ok(([(header::CONTENT_TYPE, NDJSON)], last).into_response())
+        }
+        first => Ok(import.stream(line(first))),
+    }
+}
+
+struct Import {
+    progress: watch::Receiver<ImportProgress>,
+    /// Dropped with the client: nobody waits for it any more.
+    task: AbortOnDropHandle<Result<ImageInfo, EngineError>>,
+    over: bool,
+}
+
+enum Step {
+    Progress(ImportProgress),
+    Done(Result<ImageInfo, EngineError>),
+}
+
+impl Import {
+    fn start(app: App, name: ImageName, archive: PathBuf) -> Self {
+        let (told, progress) = watch::channel(ImportProgress { bytes_done: 0, bytes_total: 0 });
+        let task = tokio::spawn(async move {
+            let tell = move |now: ImportProgress| _ = told.send(now);
+            let result = app.orchestrator().engine().import_image(&name, &archive, &tell).await;
+            app.images().forget();
+            result
+        });
+        Self { progress, task: AbortOnDropHandle::new(task), over: false }
+    }
+
+    async fn next(&mut self) -> Step {
+        tokio::select! {
+            biased;
+            Ok(()) = self.progress.changed() => Step::Progress(*self.progress.borrow_and_update()),
+            ended = &mut self.task => {
+                self.over = true;
+                Step::Done(ended.unwrap_or_else(|error| {
+                    Err(EngineError::Internal(format!("the import did not finish: {error}")))
+                }))
+            }
+        }
+    }
+
+    fn stream(self, first: Bytes) -> Response {
+        let rest = stream::unfold(self, |mut import| async move {
+            if import.over {
+                return None;
+            }
+            let step = import.next().await;
+            Some((line(step), import))
+        });
+        let lines = futures_util::StreamExt::chain(stream::iter([first]), rest);
+        let lines = futures_util::StreamExt::map(lines, Ok::<_, Infallible>);
+        ([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(lines)).into_response()
+    }
+}
+
+fn line(step: Step) -> Bytes {
+    let record = match step {
+        Step::Progress(now) => {
+            json!({"type": "progress", "bytesDone": now.bytes_done, "bytesTotal": now.bytes_total})
+        }
+        Step::Done(Ok(image)) => json!({"type": "done", "image": ImageView::from(image)}),
+        Step::Done(Err(error)) => {
+            let error = ApiError::from(error);
+            json!({"type": "error", "error": error.message, "code": error.code, "hint": error.hint})
+        }
+    };
+    format!("{record}\n").into()
+}

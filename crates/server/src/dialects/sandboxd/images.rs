@@ -1,0 +1,70 @@
+//! Images that sandboxes can be made of.
+
+use axum::extract::State;
+use sandbank_engine::{ImageInfo, ImageName};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult, ErrorBody};
+use crate::extract::Segments;
+use crate::reply::{Done, Reply};
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Image)]
+pub(super) struct ImageView {
+    name: String,
+    /// `sha256:…` of the image's configuration; none for `host`.
+    digest: Option<String>,
+    size_bytes: u64,
+    layers: u32,
+    /// Unix time in milliseconds.
+    imported_at_ms: Option<u64>,
+}
+
+impl From<ImageInfo> for ImageView {
+    fn from(info: ImageInfo) -> Self {
+        Self {
+            name: info.name.into(),
+            digest: info.digest,
+            size_bytes: info.size_bytes,
+            layers: info.layers,
+            imported_at_ms: info.imported_at_ms,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ImageList {
+    images: Vec<ImageView>,
+}
+
+/// Every image.
+#[utoipa::path(get, path = "/v1/images", tag = "images",
+    responses((status = 200, body = ImageList), (status = "default", body = ErrorBody)))]
+pub(super) async fn list(State(app): State<App>) -> ApiResult<Reply<ImageList>> {
+    let images = app.orchestrator().engine().images().await?;
+    Ok(Reply(ImageList { images: images.into_iter().map(Into::into).collect() }))
+}
+
+/// Remove an image that no sandbox uses. Slashes and colons of the name are percent-encoded.
+#[utoipa::path(delete, path = "/v1/images/{name}", tag = "images",
+    params(("name" = String, Path)),
+    responses((status = 200, body = Done), (status = "default", body = ErrorBody)))]
+pub(super) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    segments: Segments,
+) -> ApiResult<Reply<Done>> {
+    let not_found = || ApiError::not_found("image_not_found");
+    let name: ImageName = segments.get("name")?.parse().map_err(|_| not_found())?;
+    match app.orchestrator().engine().remove_image(&name).await {
+        Err(sandbank_engine::EngineError::ImageNotFound(_)) => return Err(not_found()),
+        result => result?,
+    }
+    app.images().forget();
+    tracing::info!(image = %name, by = %caller.name, "image removed");
+    Ok(Done::reply())
+}

@@ -1,0 +1,75 @@
+//! Getting hold of a sandbox again after its channel broke. The runner keeps everything, so
+//! whoever knows where they were can go on.
+
+use std::time::Duration;
+
+use sandbank_channel::{ChannelError, RunnerClient};
+use sandbank_orchestrator::{Attached, OrchestratorError};
+use sandbank_protocol::FaultCode;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::limits::{MAX_RECONNECTS, RECONNECT_PAUSE};
+
+/// A bounded number of tries with growing pauses.
+pub(super) struct Retry {
+    left: u32,
+    pause: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { left: MAX_RECONNECTS, pause: RECONNECT_PAUSE }
+    }
+}
+
+impl Retry {
+    /// Waits before the next try; false when there is none left.
+    pub(super) async fn again(&mut self) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        tokio::time::sleep(self.pause).await;
+        self.left -= 1;
+        self.pause *= 2;
+        true
+    }
+}
+
+/// Makes an idempotent call, once more over a new channel when the first one broke.
+///
+/// `Attached::run` does the same, but its future cannot be shown to be `Send` in a handler.
+pub(super) async fn run<T, F, A>(
+    app: &App,
+    attached: &Attached,
+    call: F,
+) -> Result<T, OrchestratorError>
+where
+    F: Fn(RunnerClient) -> A,
+    A: Future<Output = Result<T, ChannelError>>,
+{
+    match call(RunnerClient::clone(attached)).await {
+        Err(error) if error.is_broken() => {
+            let again = app.orchestrator().attach(attached.sandbox_id()).await?;
+            Ok(call(RunnerClient::clone(&again)).await?)
+        }
+        answer => Ok(answer?),
+    }
+}
+
+pub(super) fn is_broken(error: &OrchestratorError) -> bool {
+    matches!(error, OrchestratorError::Channel(inner) if inner.is_broken())
+}
+
+fn is_unknown(error: &OrchestratorError) -> bool {
+    matches!(error, OrchestratorError::Channel(inner) if refused_as(inner, FaultCode::NotFound))
+}
+
+pub(super) fn refused_as(error: &ChannelError, code: FaultCode) -> bool {
+    matches!(error, ChannelError::Refused(fault) if fault.code == code)
+}
+
+/// For routes that name a command: what the runner does not know is not found.
+pub(super) fn command_error(error: OrchestratorError) -> ApiError {
+    if is_unknown(&error) { ApiError::not_found("command_not_found") } else { error.into() }
+}

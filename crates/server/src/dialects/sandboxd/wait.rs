@@ -1,0 +1,140 @@
+//! Waiting for a command's ending, however long that takes and however often the channel breaks.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use http::header;
+use sandbank_engine::SandboxId;
+use sandbank_orchestrator::OrchestratorError;
+use sandbank_protocol::{CommandId, CommandStatus, Ending};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::reconnect::{Retry, command_error, is_broken};
+use crate::app::App;
+use crate::error::{ApiError, ApiResult, ErrorBody};
+use crate::extract::CommandPath;
+use crate::limits::{HEARTBEAT, WAIT_SILENCE};
+use crate::reply::{JSON, Reply};
+
+/// What sandboxd answers where nobody can tell.
+const NO_EXIT_CODE: i32 = 1;
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WaitReply {
+    exit_code: i32,
+    /// `{"kind": …}`
+    #[schema(value_type = Object)]
+    ending: Ending,
+}
+
+impl From<Ending> for WaitReply {
+    fn from(ending: Ending) -> Self {
+        Self { exit_code: ending.exit_code().unwrap_or(NO_EXIT_CODE), ending }
+    }
+}
+
+type Waiting = Pin<Box<dyn Future<Output = ApiResult<WaitReply>> + Send>>;
+
+/// Blocks until the command has ended. A long wait sends white space before its JSON, because
+/// clients give up on silent servers.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/commands/{commandId}/wait", tag = "commands",
+    params(("id" = String, Path), ("commandId" = String, Path)),
+    responses((status = 200, body = WaitReply), (status = "default", body = ErrorBody)))]
+pub(super) async fn wait(State(app): State<App>, path: CommandPath) -> ApiResult<Response> {
+    let mut waiting: Waiting = Box::pin(ending(app, path));
+    match tokio::time::timeout(WAIT_SILENCE, &mut waiting).await {
+        Ok(reply) => Ok(Reply(reply?).into_response()),
+        Err(_) => Ok(with_white_space(waiting)),
+    }
+}
+
+async fn ending(app: App, path: CommandPath) -> ApiResult<WaitReply> {
+    let status = tokio::select! {
+        status = status(&app, &path.sandbox, &path.command) => status?,
+        () = app.shutdown().draining() => {
+            return Err(OrchestratorError::ShuttingDown.into());
+        }
+    };
+    let ending = status.ending().cloned().unwrap_or_else(|| lost("its runner told no ending"));
+    Ok(ending.into())
+}
+
+/// The status once it has ended. A sandbox that ends takes its commands along.
+pub(super) async fn status(
+    app: &App,
+    sandbox: &SandboxId,
+    command: &CommandId,
+) -> ApiResult<CommandStatus> {
+    let mut retry = Retry::default();
+    let mut known = None;
+    loop {
+        let error = match attempt(app, sandbox, command, &mut known).await {
+            Ok(status) => return Ok(status),
+            Err(error) => error,
+        };
+        match (known.take(), error) {
+            (Some(status), OrchestratorError::Gone { cause, .. }) => {
+                return Ok(ended(status, lost(&cause.to_string())));
+            }
+            (status, error) if is_broken(&error) => {
+                known = status;
+                if !retry.again().await {
+                    return Err(error.into());
+                }
+            }
+            (_, error) => return Err(command_error(error)),
+        }
+    }
+}
+
+async fn attempt(
+    app: &App,
+    sandbox: &SandboxId,
+    command: &CommandId,
+    known: &mut Option<CommandStatus>,
+) -> Result<CommandStatus, OrchestratorError> {
+    let attached = app.orchestrator().attach(sandbox).await?;
+    if known.is_none() {
+        let status = attached.command(command).await?;
+        if status.ending().is_some() {
+            return Ok(status);
+        }
+        *known = Some(status);
+    }
+    tokio::select! {
+        biased;
+        status = attached.wait(command) => Ok(status?),
+        cause = attached.ended() => Err(OrchestratorError::Gone { id: sandbox.clone(), cause }),
+    }
+}
+
+fn lost(reason: &str) -> Ending {
+    Ending::Lost { reason: reason.to_owned() }
+}
+
+fn ended(status: CommandStatus, ending: Ending) -> CommandStatus {
+    CommandStatus { state: sandbank_protocol::CommandState::Ended { ending }, ..status }
+}
+
+/// From here on the status line is gone, so a failure is a lost ending.
+fn with_white_space(waiting: Waiting) -> Response {
+    let chunks = stream::unfold(Some(waiting), |waiting| async move {
+        let mut waiting = waiting?;
+        match tokio::time::timeout(HEARTBEAT, &mut waiting).await {
+            Err(_) => Some((Ok::<_, Infallible>(Bytes::from_static(b" ")), Some(waiting))),
+            Ok(result) => {
+                let reply = result.unwrap_or_else(|error: ApiError| lost(&error.message).into());
+                let json = serde_json::to_vec(&reply).expect("plain data");
+                Some((Ok(json.into()), None))
+            }
+        }
+    });
+    ([(header::CONTENT_TYPE, JSON)], Body::from_stream(chunks)).into_response()
+}

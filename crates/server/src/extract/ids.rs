@@ -1,0 +1,60 @@
+//! Ids from the path. One that does not parse names nothing, so it is not found.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use http::request::Parts;
+use sandbank_engine::SandboxId;
+use sandbank_protocol::CommandId;
+
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+
+/// The decoded path segments by their name in the route.
+pub(crate) struct Segments(RawPathParams);
+
+impl Segments {
+    pub(crate) fn get(&self, name: &str) -> ApiResult<&str> {
+        let found = self.0.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| value).ok_or_else(|| ApiError::not_found("route_not_found"))
+    }
+
+    fn sandbox(&self) -> ApiResult<SandboxId> {
+        self.get("id")?.parse().map_err(|_| ApiError::not_found("sandbox_not_found"))
+    }
+}
+
+impl FromRequestParts<App> for Segments {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let segments = RawPathParams::from_request_parts(parts, app).await;
+        segments.map(Self).map_err(|_| ApiError::bad_request("bad_path", "the path is not UTF-8"))
+    }
+}
+
+/// `/v1/sandboxes/{id}…`
+pub(crate) struct SandboxPath(pub(crate) SandboxId);
+
+impl FromRequestParts<App> for SandboxPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        Segments::from_request_parts(parts, app).await?.sandbox().map(Self)
+    }
+}
+
+/// `/v1/sandboxes/{id}/commands/{commandId}…`
+pub(crate) struct CommandPath {
+    pub(crate) sandbox: SandboxId,
+    pub(crate) command: CommandId,
+}
+
+impl FromRequestParts<App> for CommandPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let segments = Segments::from_request_parts(parts, app).await?;
+        let command = segments.get("commandId")?.parse();
+        let command = command.map_err(|_| ApiError::not_found("command_not_found"))?;
+        Ok(Self { sandbox: segments.sandbox()?, command })
+    }
+}

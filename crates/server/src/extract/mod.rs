@@ -1,0 +1,11 @@
+//! What handlers take out of a request. Each piece is checked here and refused with our errors.
+
+mod body;
+mod ids;
+mod query;
+mod upload;
+
+pub(crate) use body::{Loose, Strict, Whole, bad_json};
+pub(crate) use ids::{CommandPath, SandboxPath, Segments};
+pub(crate) use query::Query;
+pub(crate) use upload::Upload;

@@ -1,0 +1,69 @@
+//! Bounds of the HTTP side that are not settings, with what happens at each. The settable ones
+//! are in `config/table.rs`.
+
+use std::time::Duration;
+
+/// A longer configuration file is refused at start.
+pub(crate) const MAX_CONFIG_FILE_BYTES: u64 = 1 << 20;
+
+/// What a runner says is cut to this many characters in an error.
+pub(crate) const MAX_RUNNER_MESSAGE_CHARS: usize = 1000;
+
+/// `Retry-After` where nothing better is known.
+pub(crate) const RETRY_SOON: Duration = Duration::from_secs(1);
+
+/// A request head that needs more is answered 431 and the connection closed.
+pub(crate) const MAX_HEAD_BYTES: usize = 128 * 1024;
+
+/// A longer `x-request-id`, or one with odd characters, is replaced by one of ours.
+pub(crate) const MAX_REQUEST_ID_BYTES: usize = 64;
+
+/// Of a body that is too long, this much more is read and thrown away, so that the client gets
+/// to see the 413 instead of a reset connection.
+pub(crate) const MAX_DISCARDED_BYTES: usize = 256 << 20;
+
+/// For this long at most.
+pub(crate) const MAX_DISCARD_TIME: Duration = Duration::from_secs(5);
+
+/// A longer path is answered 400.
+pub(crate) const MAX_PATH_BYTES: usize = 4096;
+
+/// A longer file is answered 413 by `files:read`, which holds it in memory; the raw route has no
+/// limit.
+pub(crate) const MAX_READ_JSON_BYTES: u64 = 32 << 20;
+
+/// More files in one `files:write` are answered 400.
+pub(crate) const MAX_FILES_PER_WRITE: usize = 10_000;
+
+/// More arguments, or environment variables, of one command are answered 400.
+pub(crate) const MAX_WORDS_PER_COMMAND: usize = 10_000;
+
+/// Ports that one sandbox may have; further ones in a request are not kept.
+pub(crate) const MAX_PORTS: usize = 4;
+
+/// Once this much output is encoded, a log stream sends it, even if more frames are there.
+pub(crate) const LOG_CHUNK_BYTES: usize = 128 * 1024;
+
+/// Connection attempts to a runner, one after the other, before a log stream or a wait gives up.
+pub(crate) const MAX_RECONNECTS: u32 = 6;
+
+/// The pause before the second attempt; it doubles each time.
+pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A silent event stream sends a comment this often, and a silent wait a space.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// A wait that takes longer has its headers sent, because clients give up on silent servers.
+pub(crate) const WAIT_SILENCE: Duration = Duration::from_secs(45);
+
+/// The rate limiter forgets quiet callers when it knows more than this many.
+pub(crate) const MAX_RATE_KEYS: usize = 10_000;
+
+/// After a failed accept (no descriptors left), the listener rests this long.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long the list of images is believed when a runtime is mapped to one.
+pub(crate) const IMAGE_LIST_AGE: Duration = Duration::from_secs(1);
+
+/// A longer name of a token is answered 400.
+pub(crate) const MAX_TOKEN_NAME_CHARS: usize = 64;

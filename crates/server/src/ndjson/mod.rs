@@ -1,0 +1,6 @@
+//! Newline-delimited JSON: a command's frames as records, written without intermediate copies.
+
+mod escape;
+mod record;
+
+pub(crate) use record::{Encoding, ending_record, frame_record};

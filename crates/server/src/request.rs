@@ -1,0 +1,101 @@
+//! The outermost layer: every request gets an id, every panic an answer, every error its body,
+//! and the log one line, without paths, queries, headers or bodies a secret could be in.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::FutureExt;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use tracing::Instrument;
+
+use crate::error::ApiError;
+use crate::limits::MAX_REQUEST_ID_BYTES;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The middleware.
+pub(crate) async fn identify(request: Request, next: Next) -> Response {
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let begin = Instant::now();
+    let span = tracing::info_span!("request", request_id = %id);
+    let run = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let mut response = run.instrument(span.clone()).await.unwrap_or_else(|panic| {
+        let text = panic_text(&*panic);
+        span.in_scope(|| tracing::error!(panic = text, "a handler panicked"));
+        ApiError::internal().into_response()
+    });
+    finish(&mut response, &id);
+    let route = route.as_ref().map_or("none", MatchedPath::as_str);
+    span.in_scope(|| log(&method, route, response.status(), begin));
+    response
+}
+
+fn finish(response: &mut Response, id: &str) {
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        let earlier = std::mem::take(response.headers_mut());
+        *response = error.render(id);
+        for (name, value) in &earlier {
+            response.headers_mut().entry(name).or_insert(value.clone());
+        }
+    }
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, HeaderValue::from_str(id).expect("ids are plain characters"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+fn log(method: &Method, route: &str, status: StatusCode, begin: Instant) {
+    let elapsed_us = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let status = status.as_u16();
+    if status >= 500 {
+        tracing::warn!(%method, route, status, elapsed_us, "answered");
+    } else {
+        tracing::debug!(%method, route, status, elapsed_us, "answered");
+    }
+}
+
+/// The client's own id where it is short and plain, else a random one.
+fn request_id(headers: &HeaderMap) -> String {
+    let plain = |id: &&str| {
+        (1..=MAX_REQUEST_ID_BYTES).contains(&id.len())
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(plain);
+    given.map_or_else(random_id, str::to_owned)
+}
+
+pub(crate) fn random_id() -> String {
+    let mut bytes = [0u8; 15];
+    getrandom::fill(&mut bytes).expect("the kernel's random source answers");
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_request_ids_are_replaced() {
+        let id = |text: &[u8]| {
+            let value = HeaderValue::from_bytes(text).unwrap();
+            request_id(&[(REQUEST_ID, value)].into_iter().collect())
+        };
+        assert_eq!(id(b"abc-1.2_3"), "abc-1.2_3");
+        for odd in [&b""[..], b"a b", b"a\tb", b"\xff", &[b'x'; 65], b"\"quoted\""] {
+            assert_ne!(id(odd).as_bytes(), odd);
+        }
+        assert_eq!(request_id(&HeaderMap::new()).len(), 20);
+    }
+}

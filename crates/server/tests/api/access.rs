@@ -1,0 +1,153 @@
+//! Who may call what: derived from the document, so that no route is forgotten.
+
+use serde_json::Value;
+
+use crate::world::{World, code, refused};
+
+/// sandboxd's own routes: without a token on a loopback bind.
+const SANDBOXD: &[(&str, &str)] = &[
+    ("POST", "/v1/sandboxes"),
+    ("POST", "/v1/sandboxes/{id}:stop"),
+    ("POST", "/v1/sandboxes/{id}/commands"),
+    ("GET", "/v1/sandboxes/{id}/commands/{commandId}/wait"),
+    ("GET", "/v1/sandboxes/{id}/commands/{commandId}/logs"),
+    ("POST", "/v1/sandboxes/{id}/commands/{commandId}:kill"),
+    ("POST", "/v1/sandboxes/{id}/files:write"),
+    ("GET", "/v1/sandboxes/{id}/files:read"),
+    ("GET", "/v1/sandboxes/{id}/ports/{port}"),
+];
+const PUBLIC: &[(&str, &str)] = &[("GET", "/v1/health"), ("GET", "/openapi.json")];
+
+/// Every documented (method, path), with ids that look real and name nothing.
+async fn every_route(world: &World) -> Vec<(String, String, String)> {
+    let document: Value =
+        world.open("GET", "/openapi.json").send().await.unwrap().json().await.unwrap();
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            let url = path
+                .replace("{id}", "sbaaaaaaaaaaaaaaaa")
+                .replace("{commandId}", "c1")
+                .replace("{port}", "80")
+                .replace("{name}", "nothing");
+            routes.push((method.to_uppercase(), path.clone(), url));
+        }
+    }
+    assert!(routes.len() > 35, "only {} routes are documented", routes.len());
+    routes
+}
+
+fn is_in(list: &[(&str, &str)], method: &str, path: &str) -> bool {
+    list.iter().any(|(m, p)| *m == method && *p == path)
+}
+
+#[tokio::test]
+async fn on_loopback_only_sandboxds_routes_are_open() {
+    let world = World::start().await;
+    for (method, path, url) in every_route(&world).await {
+        let status = world.open(&method, &url).send().await.unwrap().status().as_u16();
+        let open = is_in(SANDBOXD, &method, &path) || is_in(PUBLIC, &method, &path);
+        assert_eq!(status != 401, open, "{method} {path} answered {status}");
+    }
+}
+
+#[tokio::test]
+async fn elsewhere_everything_but_health_and_document_needs_a_token() {
+    let world = World::with(&[("server.host", "0.0.0.0")]).await;
+    for (method, path, url) in every_route(&world).await {
+        let response = world.open(&method, &url).send().await.unwrap();
+        let public = is_in(PUBLIC, &method, &path);
+        assert_eq!(response.status() != 401, public, "{method} {path}");
+    }
+    assert_eq!(refused(world.open("GET", "/nothing")).await, code(401, "unauthorized"));
+}
+
+#[tokio::test]
+async fn the_exception_for_loopback_can_be_switched_off() {
+    let world = World::with(&[("auth.loopback_open", "false")]).await;
+    let create = || world.open("POST", "/v1/sandboxes").body("{}");
+    assert_eq!(refused(create()).await, code(401, "unauthorized"));
+    let with_token = create().bearer_auth(&world.token);
+    assert_eq!(refused(with_token).await, code(400, "session_key_required"));
+}
+
+#[tokio::test]
+async fn every_documented_route_is_served_with_a_token() {
+    let world = World::start().await;
+    for (method, path, url) in every_route(&world).await {
+        let request = world.open(&method, &url).bearer_auth(&world.token);
+        let response = request.send().await.unwrap();
+        let status = response.status();
+        assert!(!status.is_server_error(), "{method} {path} answered {status}");
+        assert_ne!(status, 401, "{method} {path}");
+        if status == 404 && method != "HEAD" {
+            let body: Value = response.json().await.unwrap();
+            assert_ne!(body["code"], "route_not_found", "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_as_good_as_none() {
+    let world = World::start().await;
+    let other = "x".repeat(world.token.len());
+    for wrong in ["", "x", &other, &world.token[1..], &format!("{}x", world.token)] {
+        let request = world.open("GET", "/v1/sandboxes").header("x-remcochat-admin-token", wrong);
+        assert_eq!(refused(request).await, code(401, "unauthorized"), "{wrong:?}");
+    }
+    let right = world.open("GET", "/v1/sandboxes").header("x-remcochat-admin-token", &world.token);
+    assert_eq!(right.send().await.unwrap().status(), 200);
+    let basic = world.open("GET", "/v1/sandboxes").basic_auth("admin", Some(&world.token));
+    assert_eq!(refused(basic).await, code(401, "unauthorized"));
+}
+
+#[tokio::test]
+async fn hosts_and_origins_are_checked_on_every_route_even_health() {
+    let world = World::start().await;
+    for path in ["/v1/health", "/openapi.json", "/v1/sandboxes", "/nothing"] {
+        let rebound = world.open("GET", path).header("host", "evil.example:8080");
+        assert_eq!(refused(rebound).await, code(421, "host_not_allowed"), "{path}");
+        let page = world.open("GET", path).header("origin", "https://evil.example");
+        assert_eq!(refused(page).await, code(403, "origin_not_allowed"), "{path}");
+        let image = world.open("GET", path).header("sec-fetch-site", "cross-site");
+        assert_eq!(refused(image).await, code(403, "origin_not_allowed"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_web_page_cannot_make_a_sandbox_with_a_simple_request() {
+    let world = World::start().await;
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
+        let post = world
+            .open("POST", "/v1/sandboxes")
+            .header("origin", "http://127.0.0.1:3000")
+            .header("content-type", kind)
+            .body("{\"sessionKey\":\"evil\"}");
+        assert_eq!(refused(post).await, code(403, "origin_not_allowed"), "{kind}");
+    }
+    assert!(world.api.sandboxes().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_allowed_page_may_read_answers_but_never_with_credentials() {
+    let origin = "https://app.example";
+    let world = World::with(&[("auth.allowed_origins", origin)]).await;
+    let preflight = world
+        .open("OPTIONS", "/v1/sandboxes")
+        .header("origin", origin)
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "authorization");
+    let answer = preflight.send().await.unwrap();
+    assert_eq!(answer.status(), 204);
+    assert_eq!(answer.headers()["access-control-allow-origin"], origin);
+    assert!(!answer.headers().contains_key("access-control-allow-credentials"));
+    let get = world.open("GET", "/v1/health").header("origin", origin).send().await.unwrap();
+    assert_eq!(get.headers()["access-control-allow-origin"], origin);
+    let other = world
+        .open("OPTIONS", "/v1/sandboxes")
+        .header("origin", "https://evil.example")
+        .header("access-control-request-method", "POST");
+    assert_eq!(refused(other).await, code(403, "origin_not_allowed"));
+    let none = world.open("GET", "/v1/health").send().await.unwrap();
+    assert!(!none.headers().contains_key("access-control-allow-origin"));
+}

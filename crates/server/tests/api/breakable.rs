@@ -1,0 +1,111 @@
+//! The process engine with channels that can be cut, as a restarting proxy would cut them.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use sandbank_engine::{
+    Capabilities, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
+    ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::process_engine::ProcessEngine;
+
+pub(crate) struct Breakable {
+    inner: Arc<ProcessEngine>,
+    cut: Mutex<CancellationToken>,
+}
+
+impl Breakable {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { inner: ProcessEngine::new(), cut: Mutex::default() })
+    }
+
+    /// Cuts every channel there is; new ones work.
+    pub(crate) fn cut_channels(&self) {
+        std::mem::take(&mut *self.cut.lock().unwrap()).cancel();
+    }
+}
+
+#[async_trait]
+impl Engine for Breakable {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn version(&self) -> String {
+        self.inner.version()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn controls(&self) -> Vec<ControlReport> {
+        self.inner.controls().await
+    }
+
+    async fn create(&self, spec: &MachineSpec) -> Result<Machine, EngineError> {
+        self.inner.create(spec).await
+    }
+
+    async fn connect(&self, id: &SandboxId) -> Result<Box<dyn Stream>, EngineError> {
+        let mut far = self.inner.connect(id).await?;
+        let (near, mut other) = tokio::io::duplex(64 * 1024);
+        let cut = self.cut.lock().unwrap().clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = tokio::io::copy_bidirectional(&mut far, &mut other) => {}
+                () = cut.cancelled() => {}
+            }
+        });
+        Ok(Box::new(near))
+    }
+
+    async fn destroy(&self, id: &SandboxId) -> Result<(), EngineError> {
+        self.inner.destroy(id).await
+    }
+
+    async fn pause(&self, id: &SandboxId) -> Result<(), EngineError> {
+        self.inner.pause(id).await
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<(), EngineError> {
+        self.inner.resume(id).await
+    }
+
+    async fn list(&self) -> Result<Vec<Machine>, EngineError> {
+        self.inner.list().await
+    }
+
+    async fn stats(&self, id: &SandboxId) -> Result<MachineStats, EngineError> {
+        self.inner.stats(id).await
+    }
+
+    async fn wait_dead(&self, id: &SandboxId) -> Result<DeathCause, EngineError> {
+        self.inner.wait_dead(id).await
+    }
+
+    async fn images(&self) -> Result<Vec<ImageInfo>, EngineError> {
+        self.inner.images().await
+    }
+
+    async fn import_image(
+        &self,
+        name: &ImageName,
+        archive: &Path,
+        progress: &(dyn Fn(ImportProgress) + Send + Sync),
+    ) -> Result<ImageInfo, EngineError> {
+        progress(ImportProgress { bytes_done: 1, bytes_total: 2 });
+        self.inner.import_image(name, archive, progress).await
+    }
+
+    async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+        self.inner.remove_image(name).await
+    }
+
+    async fn shutdown(&self) {
+        self.inner.shutdown().await;
+    }
+}

@@ -1,0 +1,166 @@
+//! Commands through the API.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, code, refused};
+
+#[tokio::test]
+async fn bash_runs_with_exit_code_and_both_streams() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let (exit, out, err) = world.api.run(&id, "echo out; echo err >&2; exit 7").await.unwrap();
+    assert_eq!((exit, out.as_str(), err.as_str()), (7, "out\n", "err\n"));
+}
+
+#[tokio::test]
+async fn waiting_is_repeatable_and_carries_the_ending() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let command = world.bash(&id, "exit 3").await;
+    for _ in 0..2 {
+        let path = format!("{command}/wait");
+        let answer: Value = world.open("GET", &path).send().await.unwrap().json().await.unwrap();
+        assert_eq!(answer, json!({ "exitCode": 3, "ending": { "kind": "exited", "code": 3 } }));
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_is_124_and_a_kill_is_143() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let body = json!({ "cmd": "bash", "args": ["-lc", "sleep 60"], "timeoutMs": 0 });
+    let slow = world.api.start(&id, body).await.unwrap();
+    assert_eq!(world.api.wait(&id, &slow).await.unwrap(), 124);
+    let killed = world.bash(&id, "sleep 60").await;
+    let answer = world.open("POST", &format!("{killed}:kill")).send().await.unwrap();
+    assert_eq!(answer.text().await.unwrap(), "{\"ok\":true}");
+    let command = killed.rsplit('/').next().unwrap();
+    assert_eq!(world.api.wait(&id, command).await.unwrap(), 143);
+    let status = world.api.status(&id, command).await.unwrap();
+    assert_eq!(status["ending"], json!({ "kind": "killed", "by": "loopback", "signal": 15 }));
+}
+
+#[tokio::test]
+async fn killing_is_true_for_any_command_of_a_known_sandbox() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    for command in ["unknown", "a'b;c", "%2e%2e"] {
+        let path = format!("/v1/sandboxes/{id}/commands/{command}:kill");
+        assert_eq!(world.open("POST", &path).send().await.unwrap().status(), 200, "{command}");
+    }
+    let path = "/v1/sandboxes/sbaaaaaaaaaaaaaaaa/commands/c:kill";
+    assert_eq!(refused(world.open("POST", path)).await, code(404, "sandbox_not_found"));
+}
+
+#[tokio::test]
+async fn an_unknown_command_is_not_found() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    for path in ["c1/wait", "c1/logs", "a%2Fb/logs"] {
+        let path = format!("/v1/sandboxes/{id}/commands/{path}");
+        assert_eq!(
+            refused(world.open("GET", &path)).await,
+            code(404, "command_not_found"),
+            "{path}"
+        );
+    }
+    let other = world.api.create("other").await.unwrap();
+    let foreign = world.bash(&other, "true").await.replace(&other, &id);
+    let wait = world.open("GET", &format!("{foreign}/wait"));
+    assert_eq!(refused(wait).await, code(404, "command_not_found"));
+}
+
+#[tokio::test]
+async fn any_program_takes_stdin_by_offset() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let body =
+        json!({ "argv": ["cat"], "stdin": "open", "commandId": "mine", "env": { "A": "b" } });
+    let path = format!("/v1/sandboxes/{id}/commands");
+    let first = world.api.call("POST", &path, Some(body.clone())).await.unwrap();
+    assert_eq!(first, json!({ "commandId": "mine", "attached": false }));
+    let again = world.api.call("POST", &path, Some(body)).await.unwrap();
+    assert_eq!(again["attached"], true, "the id makes a retry attach");
+    let conflict = world.open("POST", &path).json(&json!({ "argv": ["ls"], "commandId": "mine" }));
+    assert_eq!(refused(conflict).await, code(409, "conflict"));
+    let send = async |query: &str, body: &'static str| {
+        let url = format!("{path}/mine/stdin?{query}");
+        let request = world.open("POST", &url).bearer_auth(&world.token).body(body);
+        request.send().await.unwrap().json::<Value>().await.unwrap()
+    };
+    assert_eq!(send("offset=0", "hel").await["nextOffset"], 3);
+    assert_eq!(
+        send("offset=0&eof=true", "hello").await,
+        json!({ "nextOffset": 5, "closed": true })
+    );
+    assert_eq!(world.api.wait(&id, "mine").await.unwrap(), 0);
+    let logs = world.api.logs(&id, "mine").await.unwrap();
+    let out: String = logs.iter().map(|record| record.data.as_str()).collect();
+    assert_eq!(out, "hello");
+    let listed = world.api.call("GET", &path, None).await.unwrap();
+    assert_eq!(listed["commands"][0]["argv"], json!(["cat"]));
+    assert_eq!(listed["commands"][0]["exitCode"], 0);
+}
+
+#[tokio::test]
+async fn signals_and_sizes_reach_a_terminal() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let script = "trap 'stty size; exit 5' WINCH; echo ready; while :; do sleep 0.05; done";
+    let body = json!({ "argv": ["bash", "-c", script], "pty": { "rows": 24, "cols": 80 } });
+    let command = world.api.start(&id, body).await.unwrap();
+    let path = format!("/v1/sandboxes/{id}/commands/{command}");
+    let mut logs = world.open("GET", &format!("{path}/logs")).send().await.unwrap();
+    let first = logs.chunk().await.unwrap().unwrap();
+    assert!(first.windows(5).any(|bytes| bytes == b"ready"), "{first:?}");
+    let size = json!({ "rows": 30, "cols": 100 });
+    world.api.call("POST", &format!("{path}/resize"), Some(size)).await.unwrap();
+    assert_eq!(world.api.wait(&id, &command).await.unwrap(), 5);
+    let mut rest = String::new();
+    while let Some(chunk) = logs.chunk().await.unwrap() {
+        rest.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    assert!(rest.contains("30 100"), "{rest}");
+    let sleeper = world.api.start(&id, json!({ "argv": ["sleep", "60"] })).await.unwrap();
+    let path = format!("/v1/sandboxes/{id}/commands/{sleeper}/signal");
+    world.api.call("POST", &path, Some(json!({ "signal": "SIGKILL" }))).await.unwrap();
+    assert_eq!(world.api.wait(&id, &sleeper).await.unwrap(), 137);
+    let bad = world.open("POST", &path).bearer_auth(&world.token).json(&json!({ "signal": "NO" }));
+    assert_eq!(refused(bad).await, code(400, "bad_signal"));
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_ends_with_127() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let command = world.api.start(&id, json!({ "argv": ["no-such-program"] })).await.unwrap();
+    assert_eq!(world.api.wait(&id, &command).await.unwrap(), 127);
+}
+
+#[tokio::test]
+async fn a_wait_survives_a_broken_channel_and_ends_with_its_sandbox() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let command = world.bash(&id, "read -r _ < gate; exit 9").await;
+    world.api.run(&id, "rm -f gate; mkfifo gate").await.unwrap();
+    let command = {
+        drop(command);
+        world.bash(&id, "read -r _ < gate; exit 9").await
+    };
+    let wait = tokio::spawn(world.open("GET", &format!("{command}/wait")).send());
+    world.engine.cut_channels();
+    world.api.run(&id, "echo go > gate").await.unwrap();
+    let answer: Value = wait.await.unwrap().unwrap().json().await.unwrap();
+    assert_eq!(answer["exitCode"], 9);
+    let endless = world.bash(&id, "sleep 60").await;
+    let wait = tokio::spawn(world.open("GET", &format!("{endless}/wait")).send());
+    world.api.stop(&id).await.unwrap();
+    let response = wait.await.unwrap().unwrap();
+    let status = response.status();
+    let answer: Value = response.json().await.unwrap();
+    assert!(
+        (status == 200 && answer["exitCode"].is_i64())
+            || (status == 404 && answer["code"] == "gone"),
+        "{status} {answer}"
+    );
+}

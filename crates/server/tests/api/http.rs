@@ -1,0 +1,121 @@
+//! The wire itself: requests that a lenient server would read in two ways.
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::world::{World, code, refused};
+
+/// Everything the server says to these bytes, until it closes.
+async fn raw(world: &World, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods_are_not_found() {
+    let world = World::start().await;
+    for (method, path) in [
+        ("GET", "/"),
+        ("GET", "/v1"),
+        ("PATCH", "/v1/sandboxes"),
+        ("PUT", "/v1/health"),
+        ("GET", "/v1/sandboxes/x:stop"),
+        ("POST", "/v1/sandboxes/x/~stop"),
+        ("POST", "/v1/sandboxes/x:explode"),
+        ("GET", "/v1//health"),
+        ("GET", "/v1/health/"),
+    ] {
+        let request = world.open(method, path);
+        assert_eq!(refused(request).await, code(404, "route_not_found"), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn requests_with_two_meanings_are_refused_and_nothing_follows() {
+    let world = World::start().await;
+    let smuggled = "GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for head in [
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: 0\r\nTransfer-Encoding: chunked, identity\r\n",
+        "Transfer-Encoding: xchunked\r\n",
+        "Content-Length: -1\r\n",
+        "Content-Length: 1e3\r\n",
+        "X-Odd: a\0b\r\n",
+        "X Odd: a\r\n",
+        "X-Folded: a\r\n b\r\n",
+    ] {
+        let request =
+            format!("POST /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\n{head}\r\n{smuggled}");
+        let answer = raw(&world, request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{head:?} gave {answer:?}");
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{head:?} gave {answer:?}");
+    }
+    assert!(world.api.sandboxes().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn hosts_must_be_stated_once_and_agree() {
+    let world = World::start().await;
+    for request in [
+        "GET /v1/health HTTP/1.1\r\n\r\n",
+        "GET /v1/health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+        "GET http://evil.example/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET /v1/health HTTP/1.0\r\n\r\n",
+    ] {
+        let answer = raw(&world, request.as_bytes()).await;
+        let status = answer.split(' ').nth(1).unwrap_or_default();
+        assert_eq!(status, "400", "{request:?} gave {answer:?}");
+    }
+    let http2 = raw(&world, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    assert!(!http2.contains("200 OK"), "{http2:?}");
+    let absolute = "GET http://localhost/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert!(raw(&world, absolute.as_bytes()).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_refused() {
+    let world = World::start().await;
+    let endless =
+        format!("GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX: {}", "x".repeat(300_000));
+    let answer = raw(&world, endless.as_bytes()).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer:?}");
+    assert_eq!(world.open("GET", "/v1/health").send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn every_answer_has_a_request_id_and_inert_headers() {
+    let world = World::start().await;
+    let own = world.open("GET", "/v1/health").header("x-request-id", "abc-1").send().await.unwrap();
+    assert_eq!(own.headers()["x-request-id"], "abc-1");
+    assert_eq!(own.headers()["cache-control"], "no-store");
+    assert_eq!(own.headers()["content-type"], "application/json; charset=utf-8");
+    let body: Value = own.json().await.unwrap();
+    assert_eq!((&body["ok"], &body["engine"]), (&true.into(), &"process".into()));
+    let odd = world.open("GET", "/nothing").header("x-request-id", "a b").send().await.unwrap();
+    assert_ne!(odd.headers()["x-request-id"], "a b");
+}
+
+#[tokio::test]
+async fn an_import_that_fails_says_so_in_its_last_line() {
+    let world = World::start().await;
+    let body = serde_json::json!({ "name": "debian", "path": "/nonexistent.tar" });
+    let request = world.api.request("POST", "/v1/images:import").json(&body);
+    let response = request.send().await.unwrap();
+    let text = response.text().await.unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["type"], "progress");
+    assert_eq!(
+        (&lines[1]["type"], &lines[1]["code"]),
+        (&"error".into(), &"image_not_found".into())
+    );
+    let relative = serde_json::json!({ "name": "debian", "path": "x.tar" });
+    let request = world.api.request("POST", "/v1/images:import").json(&relative);
+    assert_eq!(refused(request).await, code(400, "invalid_path"));
+    let remove = world.api.request("DELETE", "/v1/images/library%2Fdebian%3Abookworm");
+    assert_eq!(refused(remove).await, code(404, "image_not_found"));
+}

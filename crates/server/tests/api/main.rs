@@ -1,0 +1,19 @@
+//! The API over a real listener, a real orchestrator and real runners; only the machines are
+//! plain processes, so that no privilege is needed.
+
+mod access;
+mod breakable;
+mod commands;
+mod events;
+mod files;
+mod http;
+mod limits;
+mod logs;
+#[allow(dead_code, reason = "the orchestrator's tests use all of it")]
+#[path = "../../../orchestrator/tests/lifecycle/process_engine.rs"]
+mod process_engine;
+mod raw_files;
+mod sandboxes;
+mod shutdown;
+mod tokens;
+mod world;

@@ -1,0 +1,131 @@
+//! Sandboxes through the API.
+
+use serde_json::json;
+
+use crate::world::{World, code, refusal, refused};
+
+#[tokio::test]
+async fn a_key_names_one_sandbox_until_it_is_stopped() {
+    let world = World::start().await;
+    let create = || async {
+        let body = json!({ "sessionKey": "chat:1", "runtime": "node24", "ports": [3000] });
+        let request = world.open("POST", "/v1/sandboxes").json(&body);
+        request.send().await.unwrap().json::<serde_json::Value>().await.unwrap()
+    };
+    let first = create().await;
+    assert_eq!(first["created"], true);
+    let second = create().await;
+    assert_eq!((&second["created"], &second["sandboxId"]), (&json!(false), &first["sandboxId"]));
+    let id = first["sandboxId"].as_str().unwrap();
+    let stop = format!("/v1/sandboxes/{id}:stop");
+    for _ in 0..2 {
+        let answer = world.open("POST", &stop).send().await.unwrap();
+        assert_eq!(answer.text().await.unwrap(), "{\"ok\":true}");
+    }
+    assert_ne!(create().await["sandboxId"], first["sandboxId"]);
+}
+
+#[tokio::test]
+async fn stopping_nonsense_is_fine_but_using_it_is_not_found() {
+    let world = World::start().await;
+    for id in ["unknown", "sbaaaaaaaaaaaaaaaa", "..", "%2e%2e", "a%00b"] {
+        let stop = world.open("POST", &format!("/v1/sandboxes/{id}:stop"));
+        let stopped = stop.send().await.unwrap();
+        assert!(matches!(stopped.status().as_u16(), 200 | 404), "{id}");
+        let path = format!("/v1/sandboxes/{id}/commands");
+        let (status, _, body) = refusal(world.open("POST", &path).send().await.unwrap()).await;
+        assert_eq!((status.as_u16(), &body["error"]), (404, &json!("Not found")), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_sandbox_is_gone_and_says_why() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    world.api.stop(&id).await.unwrap();
+    let path = format!("/v1/sandboxes/{id}/files:read?path=/workspace/a");
+    let (status, code, body) = refusal(world.open("GET", &path).send().await.unwrap()).await;
+    assert_eq!((status.as_u16(), code.as_str()), (404, "gone"));
+    assert_eq!(body["details"]["cause"], json!({ "kind": "stopped", "by": "admin" }));
+    let path = format!("/v1/sandboxes/{id}/post-mortem");
+    let record = world.api.call("GET", &path, None).await.unwrap();
+    assert_eq!((&record["id"], &record["cause"]["kind"]), (&json!(id), &json!("stopped")));
+}
+
+#[tokio::test]
+async fn a_sandbox_can_be_looked_at_paused_and_deleted() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let path = format!("/v1/sandboxes/{id}");
+    let info = world.api.call("GET", &path, None).await.unwrap();
+    assert_eq!((&info["id"], &info["key"]), (&json!(id), &json!("test")));
+    assert_eq!((&info["state"], &info["network"]), (&json!("running"), &json!("none")));
+    assert_eq!((&info["image"], &info["limits"]["cpuMillis"]), (&json!("host"), &json!(2000)));
+    assert_eq!(info["idleTtlMs"], 900_000);
+    let stats = world.api.call("GET", &format!("{path}/stats"), None).await.unwrap();
+    assert!(stats["memoryBytes"].as_u64().unwrap() > 0, "{stats}");
+    world.api.call("POST", &format!("{path}:pause"), None).await.unwrap();
+    let start = world.open("POST", &format!("{path}/commands")).json(&json!({ "argv": ["true"] }));
+    assert_eq!(refused(start).await, code(409, "sandbox_paused"));
+    world.api.call("POST", &format!("{path}:resume"), None).await.unwrap();
+    assert_eq!(world.api.run(&id, "echo on").await.unwrap().1, "on\n");
+    world.api.call("DELETE", &path, None).await.unwrap();
+    let again = world.open("DELETE", &path).bearer_auth(&world.token);
+    assert_eq!(refused(again).await, code(404, "sandbox_not_found"));
+}
+
+#[tokio::test]
+async fn bad_bodies_are_the_callers_fault() {
+    let world = World::start().await;
+    for (body, expected) in [
+        ("", "session_key_required"),
+        ("[]", "session_key_required"),
+        ("{", "bad_json"),
+        ("{\"sessionKey\":\"x\",\"image\":\"../x\"}", "invalid_image"),
+        ("{\"sessionKey\":\"x\",\"image\":\"missing\"}", "image_not_found"),
+        ("{\"sessionKey\":\"x\",\"env\":{\"A\":1}}", "bad_field"),
+        ("{\"sessionKey\":\"x\",\"resources\":{\"diskMb\":\"much\"}}", "bad_field"),
+    ] {
+        let request = world.open("POST", "/v1/sandboxes").body(body);
+        assert_eq!(refused(request).await, code(400, expected), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn at_the_limit_the_answer_is_429_with_a_time() {
+    let world = World::with(&[("sandboxes.max", "1")]).await;
+    world.sandbox().await;
+    let create = world.open("POST", "/v1/sandboxes").json(&json!({ "sessionKey": "other" }));
+    let response = create.send().await.unwrap();
+    assert!(response.headers().contains_key("retry-after"));
+    let (status, code, body) = refusal(response).await;
+    assert_eq!(
+        (status.as_u16(), code.as_str(), &body["retryable"]),
+        (429, "at_limit", &json!(true))
+    );
+}
+
+#[tokio::test]
+async fn a_listed_port_is_published_and_others_are_not_found() {
+    let world = World::start().await;
+    let body = json!({ "sessionKey": "p", "ports": [3000] });
+    let id = world.api.create_with(body).await.unwrap();
+    let port = async |port: &str| {
+        let path = format!("/v1/sandboxes/{id}/ports/{port}");
+        world.open("GET", &path).send().await.unwrap().json::<serde_json::Value>().await.unwrap()
+    };
+    let found = port("3000").await;
+    let host_port = found["hostPort"].as_u64().unwrap();
+    assert_eq!(found["url"], format!("http://127.0.0.1:{host_port}"));
+    assert_eq!(port("3000").await, found, "the same ever after");
+    for other in ["3001", "0", "65536", "99999999999"] {
+        assert_eq!(port(other).await, json!({ "found": false }), "{other}");
+    }
+    assert_eq!(port("x").await["error"], "Not found");
+    let list = world.api.call("GET", &format!("/v1/sandboxes/{id}/ports"), None).await.unwrap();
+    assert_eq!((&list["allowed"], &list["published"][0]["port"]), (&json!([3000]), &json!(3000)));
+    let path = format!("/v1/sandboxes/{id}/ports/3000");
+    world.api.call("DELETE", &path, None).await.unwrap();
+    let unknown = world.open("GET", "/v1/sandboxes/sbaaaaaaaaaaaaaaaa/ports/0");
+    assert_eq!(refused(unknown).await, code(404, "sandbox_not_found"));
+}

@@ -1,0 +1,146 @@
+//! Each table's own story.
+
+use sandbank_engine::SandboxId;
+use sandbank_store::{Event, LeaseRow, PortRow, RowState, Stamp, Store, StoreError, TokenScope};
+use serde_json::json;
+
+use crate::fixture::row;
+
+async fn store() -> (tempfile::TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&directory.path().join("sandbank.db")).await.unwrap();
+    (directory, store)
+}
+
+fn event(seq: u64) -> Event {
+    let sandbox = (!seq.is_multiple_of(2)).then(SandboxId::random);
+    Event { seq, time_ms: 10 * seq, sandbox, kind: "test".into(), detail: json!({ "n": seq }) }
+}
+
+#[tokio::test]
+async fn a_sandbox_comes_back_as_it_was_written() {
+    let (_directory, store) = store().await;
+    let row = row("chat:1");
+    store.sandboxes().insert(&row).await.unwrap();
+    assert_eq!(store.sandboxes().find(&row.id).await.unwrap(), Some(row.clone()));
+    assert_eq!(store.sandboxes().open().await.unwrap(), [row]);
+    assert_eq!(store.sandboxes().find(&SandboxId::random()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn states_and_leases_change_apart() {
+    let (_directory, store) = store().await;
+    let mut row = row("chat:1");
+    store.sandboxes().insert(&row).await.unwrap();
+    row.state = RowState::Stopping;
+    row.cause = Some(json!({ "kind": "evicted" }));
+    store.sandboxes().set_state(&row.id, row.state, row.cause.as_ref()).await.unwrap();
+    row.lease = LeaseRow {
+        idle_ttl_ms: 10_000,
+        last_active: Stamp { wall_ms: 7, boot_ms: 8 },
+        ends_at: None,
+        boot_id: "next".into(),
+        commands: 0,
+    };
+    store.sandboxes().set_lease(&row.id, &row.lease).await.unwrap();
+    assert_eq!(store.sandboxes().find(&row.id).await.unwrap(), Some(row));
+}
+
+#[tokio::test]
+async fn closing_a_row_keeps_a_post_mortem_and_forgets_the_ports() {
+    let (_directory, store) = store().await;
+    let row = row("chat:1");
+    store.sandboxes().insert(&row).await.unwrap();
+    store.ports().put(&row.id, PortRow { port: 3000, host_port: 40_000 }).await.unwrap();
+    let (cause, body) = (json!({ "kind": "idle_expired" }), json!({ "last_output": "bye" }));
+    let rows = store.sandboxes();
+    rows.close(&row.id, RowState::Gone, &cause, 99, &body).await.unwrap();
+    rows.close(&row.id, RowState::Failed, &json!(null), 100, &json!(null)).await.unwrap();
+    let closed = rows.find(&row.id).await.unwrap().unwrap();
+    assert_eq!((closed.state, closed.closed_at_ms), (RowState::Gone, Some(99)));
+    assert!(rows.open().await.unwrap().is_empty());
+    assert_eq!(store.post_mortems().find(&row.id).await.unwrap().unwrap().body, body);
+    assert!(store.ports().of(&row.id).await.unwrap().is_empty());
+    rows.set_state(&row.id, RowState::Running, None).await.unwrap();
+    assert_eq!(rows.find(&row.id).await.unwrap().unwrap().state, RowState::Gone);
+}
+
+#[tokio::test]
+async fn only_the_newest_post_mortems_are_kept() {
+    let (_directory, store) = store().await;
+    let mut ids = Vec::new();
+    for ended_at in 0..5 {
+        let row = row("chat:1");
+        store.sandboxes().insert(&row).await.unwrap();
+        let nothing = json!({});
+        let rows = store.sandboxes();
+        rows.close(&row.id, RowState::Gone, &nothing, ended_at, &nothing).await.unwrap();
+        ids.push(row.id);
+    }
+    let living = row("chat:2");
+    store.sandboxes().insert(&living).await.unwrap();
+    assert_eq!(store.post_mortems().prune(2).await.unwrap(), 3);
+    assert!(store.post_mortems().find(&ids[2]).await.unwrap().is_none());
+    assert!(store.post_mortems().find(&ids[3]).await.unwrap().is_some());
+    assert_eq!(store.sandboxes().find(&ids[0]).await.unwrap(), None);
+    assert!(store.sandboxes().find(&living.id).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_port_has_one_host_port() {
+    let (_directory, store) = store().await;
+    let row = row("chat:1");
+    store.sandboxes().insert(&row).await.unwrap();
+    for host_port in [40_000, 40_001] {
+        store.ports().put(&row.id, PortRow { port: 3000, host_port }).await.unwrap();
+    }
+    let expected = [PortRow { port: 3000, host_port: 40_001 }];
+    assert_eq!(store.ports().of(&row.id).await.unwrap(), expected);
+    store.ports().remove(&row.id, 3000).await.unwrap();
+    store.ports().remove(&row.id, 3000).await.unwrap();
+    assert!(store.ports().of(&row.id).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn events_are_appended_paged_and_pruned() {
+    let (_directory, store) = store().await;
+    let events: Vec<_> = (1..=2500).map(event).collect();
+    store.events().append(&events).await.unwrap();
+    assert_eq!(store.events().last_seq().await.unwrap(), 2500);
+    let page = store.events().after(2000).await.unwrap();
+    assert_eq!(page, events[2000..]);
+    assert_eq!(store.events().after(0).await.unwrap().len(), 1000);
+    assert_eq!(store.events().prune(100).await.unwrap(), 2400);
+    assert_eq!(store.events().after(0).await.unwrap()[0].seq, 2401);
+    assert!(store.events().append(&events[2499..]).await.is_err(), "a number is used once");
+}
+
+#[tokio::test]
+async fn a_token_is_found_by_its_hash_until_it_is_revoked() {
+    let (_directory, store) = store().await;
+    let tokens = store.tokens();
+    tokens.insert("laptop", TokenScope::Sandbox, [7; 32], 1).await.unwrap();
+    let found = tokens.find(&[7; 32]).await.unwrap().unwrap();
+    assert_eq!((found.name.as_str(), found.scope), ("laptop", TokenScope::Sandbox));
+    let twice = tokens.insert("laptop", TokenScope::Admin, [8; 32], 2).await.unwrap_err();
+    assert!(matches!(twice, StoreError::Exists { .. }), "{twice}");
+    assert!(tokens.revoke("laptop", 3).await.unwrap());
+    assert!(!tokens.revoke("laptop", 4).await.unwrap());
+    assert_eq!(tokens.find(&[7; 32]).await.unwrap(), None);
+    tokens.insert("laptop", TokenScope::ReadOnly, [9; 32], 5).await.unwrap();
+    let revoked: Vec<_> = tokens.list().await.unwrap().iter().map(|t| t.revoked_at_ms).collect();
+    assert_eq!(revoked, [Some(3), None]);
+}
+
+#[tokio::test]
+async fn a_hand_edited_row_is_an_error_and_no_panic() {
+    let (directory, store) = store().await;
+    let row = row("chat:1");
+    store.sandboxes().insert(&row).await.unwrap();
+    let path = directory.path().join("sandbank.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
+    let other = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    sqlx::query("UPDATE sandboxes SET limits = 'nonsense'").execute(&other).await.unwrap();
+    let error = store.sandboxes().open().await.unwrap_err();
+    assert!(matches!(error, StoreError::BadValue { column: "limits", .. }), "{error}");
+}

@@ -1,0 +1,177 @@
+//! A real `sandbank serve` on a data directory and port of its own.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{Api, eventually, residue};
+
+const START_LIMIT: Duration = Duration::from_secs(30);
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+
+pub struct TestDaemon {
+    binary: PathBuf,
+    data: tempfile::TempDir,
+    port: u16,
+    settings: Vec<(String, String)>,
+    child: Option<Child>,
+}
+
+impl TestDaemon {
+    /// `binary` is `env!("CARGO_BIN_EXE_sandbank")` of the calling test.
+    pub async fn start(binary: impl AsRef<Path>) -> anyhow::Result<Self> {
+        Self::start_with(binary, &[]).await
+    }
+
+    /// With extra environment settings such as `("SANDBOXD_MAX_CONCURRENT", "2")`.
+    pub async fn start_with(
+        binary: impl AsRef<Path>,
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
+        let mut daemon = Self {
+            binary: binary.as_ref().to_owned(),
+            data: tempfile::Builder::new().prefix("sandbank-test-").tempdir()?,
+            port: free_port()?,
+            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            child: None,
+        };
+        daemon.launch().await?;
+        Ok(daemon)
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn data_dir(&self) -> &Path {
+        self.data.path()
+    }
+
+    pub fn log_path(&self) -> PathBuf {
+        self.data.path().join("test-daemon.log")
+    }
+
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    pub fn token(&self) -> anyhow::Result<String> {
+        let path = self.data.path().join("token");
+        Ok(std::fs::read_to_string(&path)
+            .with_context(|| path.display().to_string())?
+            .trim()
+            .into())
+    }
+
+    pub fn api(&self) -> anyhow::Result<Api> {
+        Ok(Api::new(self.url(), self.token()?))
+    }
+
+    /// A `sandbank` command line that talks to this daemon.
+    pub fn cli(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.env("SANDBANK_URL", self.url()).env("SANDBANK_DATA_DIR", self.data.path());
+        if let Ok(token) = self.token() {
+            command.env("SANDBANK_TOKEN", token);
+        }
+        command
+    }
+
+    /// Starts the daemon again on the same data directory and port.
+    pub async fn launch(&mut self) -> anyhow::Result<()> {
+        let log = std::fs::File::options().create(true).append(true).open(self.log_path())?;
+        let child = Command::new(&self.binary)
+            .arg("serve")
+            .env("SANDBANK_DATA_DIR", self.data.path())
+            .env("SANDBOXD_PORT", self.port.to_string())
+            .env("SANDBANK_LOG", "debug")
+            .envs(self.settings.iter().map(|(k, v)| (k, v)))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("start {}", self.binary.display()))?;
+        self.child = Some(child);
+        let health = format!("{}/v1/health", self.url());
+        let healthy = eventually("the daemon to be healthy", START_LIMIT, || async {
+            let answer = reqwest::get(&health).await.ok()?;
+            answer.status().is_success().then_some(())
+        });
+        healthy.await.with_context(|| self.log_tail())
+    }
+
+    /// `kill -9`: nothing of the daemon gets to tidy up.
+    pub fn kill_9(&mut self) -> anyhow::Result<()> {
+        if let Some(mut child) = self.child.take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// SIGTERM and the exit code.
+    pub async fn terminate(&mut self) -> anyhow::Result<Option<i32>> {
+        let Some(mut child) = self.child.take() else { return Ok(None) };
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::TERM)?;
+        let status = eventually("the daemon to leave after SIGTERM", STOP_LIMIT, || {
+            let status = child.try_wait();
+            async move { status.ok().flatten() }
+        })
+        .await;
+        if status.is_err() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        Ok(status?.code())
+    }
+
+    /// Deletes every sandbox, stops the daemon, and says what is left on the host.
+    pub async fn finish(mut self) -> anyhow::Result<()> {
+        self.tidy().await?;
+        let left = residue::of(self.data.path());
+        anyhow::ensure!(left.is_empty(), "left on the host: {left:#?}\n{}", self.log_tail());
+        Ok(())
+    }
+
+    async fn tidy(&mut self) -> anyhow::Result<()> {
+        if self.child.is_none() {
+            self.launch().await?;
+        }
+        self.api()?.delete_all().await?;
+        self.terminate().await.map(drop)
+    }
+
+    pub fn log_tail(&self) -> String {
+        let log = std::fs::read_to_string(self.log_path()).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+}
+
+/// A test that fails half-way must not leave machines on the host.
+impl Drop for TestDaemon {
+    fn drop(&mut self) {
+        if self.child.is_none() && residue::of(self.data.path()).is_empty() {
+            return;
+        }
+        std::thread::scope(|scope| {
+            let cleaner = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(self.tidy())
+            });
+            if let Ok(Err(error)) = cleaner.join() {
+                eprintln!("cleaning up after a test failed: {error:#}");
+            }
+        });
+        let _ = self.kill_9();
+    }
+}
+
+pub fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
