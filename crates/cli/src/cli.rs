@@ -33,6 +33,7 @@ This machine:
   token        Print the server's token
   completions  Print tab completion for a shell
 
+Options:
 {options}
 
 Try it:

@@ -7,6 +7,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
 
+const QUIET_LIBRARIES: &str = "sqlx=warn,hyper=info,hyper_util=info,h2=info,reqwest=info";
+
 /// JSON for machines, text for people at a terminal.
 pub(crate) fn for_server(settings: &LogSettings) -> Result<(), Failure> {
     let filter = filter(&settings.filter)?;
@@ -38,8 +40,11 @@ pub(crate) fn for_command() {
         .init();
 }
 
+/// A bare level is about our own parts: libraries that log every statement or frame stay quiet.
 fn filter(text: &str) -> Result<EnvFilter, Failure> {
-    EnvFilter::try_new(text).map_err(|error| {
+    let bare = !text.contains(['=', ',']);
+    let whole = if bare { format!("{text},{QUIET_LIBRARIES}") } else { text.to_owned() };
+    EnvFilter::try_new(whole).map_err(|error| {
         Failure::usage(format!("the log filter {text:?} makes no sense: {error}"))
             .hint("use error, warn, info, debug or trace")
     })

@@ -10,6 +10,7 @@ mod copy;
 mod daemon;
 mod ending;
 mod failure;
+mod interrupt;
 mod limits;
 mod locate;
 mod log;

@@ -23,6 +23,7 @@ pub(crate) struct GlobalOptions {
         long,
         global = true,
         env = "SANDBANK_URL",
+        hide_env_values = true,
         value_name = "URL",
         help_heading = "Global options"
     )]
@@ -36,7 +37,7 @@ pub(crate) struct SandboxOptions {
     /// What its root file system is made of; `sandbank image ls` lists the choices
     #[arg(long, value_name = "NAME")]
     pub(crate) image: Option<String>,
-    /// Whom it may reach: public addresses, or nobody
+    /// Whom it may reach: `default` is public addresses only, `none` is nobody
     #[arg(long, value_enum, default_value = "default", value_name = "MODE")]
     pub(crate) network: NetworkChoice,
     /// Memory, from 256m to 16g
@@ -55,9 +56,7 @@ pub(crate) struct SandboxOptions {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NetworkChoice {
-    /// Public addresses; private, link-local and host addresses are blocked
     Default,
-    /// Loopback only
     None,
 }
 

@@ -2,13 +2,14 @@
 
 use crate::client::{Client, SandboxRequest};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupts;
 use crate::ui::Progress;
 
 pub(crate) struct OwnSandbox<'a> {
     pub(crate) id: String,
     context: &'a Context,
-    client: &'a Client,
+    pub(crate) client: &'a Client,
     keep: bool,
 }
 
@@ -19,11 +20,12 @@ impl<'a> OwnSandbox<'a> {
         client: &'a Client,
         request: &SandboxRequest,
         keep: bool,
+        interrupts: &mut Interrupts,
     ) -> Result<Self, Failure> {
         let progress = Progress::spinner(&context.ui, "making a sandbox");
         let created = tokio::select! {
             created = client.create(request) => created.map_err(Failure::from),
-            _ = tokio::signal::ctrl_c() => Err(interrupted()),
+            _ = interrupts.next() => Err(interrupted()),
         };
         progress.done();
         let created = match created {
@@ -61,5 +63,5 @@ async fn forget(client: &Client, key: &str) {
 }
 
 fn interrupted() -> Failure {
-    Failure::new(crate::failure::Exit::Interrupted, "interrupted before the sandbox was ready")
+    Failure::new(Exit::Interrupted, "interrupted before the sandbox was ready")
 }

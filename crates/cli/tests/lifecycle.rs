@@ -38,7 +38,8 @@ async fn at_the_limit_idle_ones_make_room_and_busy_ones_never() -> anyhow::Resul
     if skip_unless_root() {
         return Ok(());
     }
-    let daemon = TestDaemon::start_with(SANDBANK, &[("SANDBOXD_MAX_CONCURRENT", "2")]).await?;
+    let settings = [("SANDBOXD_MAX_CONCURRENT", "2"), ("SANDBANK_EVICT_IDLE", "true")];
+    let daemon = TestDaemon::start_with(SANDBANK, &settings).await?;
     let api = daemon.api()?;
     let busy = api.create("busy").await?;
     let running = api.bash_within(&busy, "sleep 120", Duration::from_secs(200)).await?;

@@ -120,6 +120,45 @@ fn what_was_kept_is_there_for_the_next_server() -> anyhow::Result<()> {
 }
 
 #[test]
+fn a_check_says_whether_a_server_would_start() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    let output = alone(&data, &["serve", "--check"]).output()?;
+    assert!(succeeded(&output).contains("ready"), "{}", text(&output.stderr));
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+    let port = taken.local_addr()?.port().to_string();
+    let output = alone(&data, &["serve", "--check"]).env("SANDBANK_PORT", &port).output()?;
+    assert_eq!(output.status.code(), Some(75), "{}", text(&output.stderr));
+    clean(&data);
+    Ok(())
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_refused_and_kept() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    succeeded(&alone(&data, &["run", "--network", "none", "--", "true"]).output()?);
+    let database = data.join("sandbank.db");
+    let mut bytes = std::fs::read(&database)?;
+    // SQLite keeps `user_version` here, big-endian.
+    bytes[60..64].copy_from_slice(&999u32.to_be_bytes());
+    std::fs::write(&database, &bytes)?;
+    let output = alone(&data, &["serve"]).output()?;
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(65), "{said}");
+    assert!(said.contains("999") && said.contains("hint: "), "{said}");
+    assert_eq!(std::fs::read(&database)?, bytes);
+    clean(&data);
+    Ok(())
+}
+
+#[test]
 fn doctor_tries_every_control_and_leaves_nothing() -> anyhow::Result<()> {
     if skip_unless_root() {
         return Ok(());

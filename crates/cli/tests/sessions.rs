@@ -233,6 +233,37 @@ async fn logs_go_on_where_they_stopped_when_the_server_restarts() -> anyhow::Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn input_goes_on_where_it_stopped_when_the_server_restarts() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let mut daemon = TestDaemon::start(SANDBANK).await?;
+    let id = daemon.api()?.create("input").await?;
+    let mut child = cli(&daemon, &["exec", &id, "--", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdin.write_all(b"before\n")?;
+    let mut before = [0; 7];
+    stdout.read_exact(&mut before)?;
+    daemon.kill_9()?;
+    stdin.write_all(b"between\n")?;
+    daemon.launch().await?;
+    stdin.write_all(b"after\n")?;
+    drop(stdin);
+    let rest = tokio::task::spawn_blocking(move || {
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).map(|_| rest)
+    });
+    assert_eq!(rest.await??, "between\nafter\n");
+    assert_eq!(child.wait()?.code(), Some(0));
+    daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shell_on_a_terminal_runs_detaches_and_comes_back() -> anyhow::Result<()> {
     if skip_unless_root() {
         return Ok(());

@@ -112,7 +112,8 @@ async fn a_sandbox_whose_runner_is_killed_fails_with_a_reason() -> anyhow::Resul
     let api = daemon.api()?;
     let id = api.create("victim").await?;
     let info = std::fs::read(daemon.data_dir().join("machines").join(&id).join("machine.json"))?;
-    let pid = serde_json::from_slice::<serde_json::Value>(&info)?["pid"].as_i64().unwrap();
+    let pid =
+        serde_json::from_slice::<serde_json::Value>(&info)?["process"]["pid"].as_i64().unwrap();
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid)?).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL)?;
     wait_for("the death to be noticed", Duration::from_secs(5), || async {

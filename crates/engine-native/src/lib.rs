@@ -25,7 +25,7 @@ mod storage;
 mod user_namespace;
 
 pub use lifecycle::NativeEngine;
-pub use network::Subnet;
+pub use network::{InvalidSubnet, Subnet};
 pub use settings::{CgroupChoice, NativeSettings, SpawnerProgram};
 pub use spawner::{SPAWNER_ARGUMENT, SPAWNER_FD, spawner_main};
 pub use storage::StorageKind;

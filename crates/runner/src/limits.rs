@@ -20,7 +20,7 @@ pub(crate) const MAX_LISTED_ARGV_BYTES: usize = 512;
 /// Bytes taken from a pipe at once, and so the largest output frame but for a held-back character.
 pub(crate) const READ_BYTES: usize = 128 << 10;
 
-/// Asked of the kernel for output pipes; where it refuses, the default size stays.
+/// Asked of the kernel for busy output pipes; where it refuses, the default size stays.
 pub(crate) const PIPE_BYTES: usize = 512 << 10;
 
 /// What a kept frame costs beside its bytes, so that many tiny frames stay within the budget.

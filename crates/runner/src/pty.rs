@@ -26,7 +26,6 @@ pub(crate) fn open(size: PtySize) -> io::Result<Pty> {
 }
 
 pub(crate) fn resize(controller: impl AsFd, size: PtySize) -> io::Result<()> {
-    let size =
-        Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(rustix::termios::tcsetwinsize(controller, size)?)
 }

@@ -99,9 +99,10 @@ fn assemble(
     identity: FileIdentity,
     spawner: Spawner,
 ) -> Result<Rc<Runner>, StartError> {
-    let cgroups = config.cgroup.as_ref().map(|cgroup| {
-        CommandCgroups::new(descriptors::adopt(cgroup.fd), cgroup.version, identity)
-    });
+    let cgroups = config
+        .cgroup
+        .as_ref()
+        .map(|cgroup| CommandCgroups::new(descriptors::adopt(cgroup.fd), cgroup.version, identity));
     let oom_fd = config.cgroup.as_ref().and_then(|cgroup| cgroup.oom_fd);
     let oom = oom_fd.map(|fd| OomCounter::new(descriptors::adopt(fd)));
     let launcher = Launcher::new(config, identity, spawner, cgroups, oom)?;

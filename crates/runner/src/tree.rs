@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn descendants_of_descendants_are_found() {
         let process = |parent| Process { parent, group: 0, session: 0, zombie: false };
-        let processes = [(2, 1), (3, 2), (4, 3), (5, 1)].map(|(pid, parent)| (pid, process(parent)));
+        let processes =
+            [(2, 1), (3, 2), (4, 3), (5, 1)].map(|(pid, parent)| (pid, process(parent)));
         let found = descendants(&processes.into(), &[2]);
         assert_eq!(found, HashSet::from([3, 4]));
     }

@@ -7,7 +7,7 @@ mod live_runner;
 
 use commanding::{fault_code, follow, id, run, shell, spec};
 use live_runner::{LiveRunner, wait_for};
-use sandbank_protocol::{CommandState, Ending, FaultCode};
+use sandbank_protocol::{CommandState, Ending, FaultCode, SignalRequest};
 
 #[tokio::test]
 async fn a_command_reports_its_exit_code_and_its_streams_apart() {
@@ -57,7 +57,8 @@ async fn commands_have_the_base_environment_and_what_the_caller_adds() {
         config.env = [("FROM_ENGINE".to_owned(), "e".to_owned())].into();
     });
     let mut printenv = spec("c", &["env"]);
-    printenv.env = [("MINE".to_owned(), "m".to_owned()), ("TERM".to_owned(), "dumb".to_owned())].into();
+    printenv.env =
+        [("MINE".to_owned(), "m".to_owned()), ("TERM".to_owned(), "dumb".to_owned())].into();
     let heard = run(&runner.client().await, &printenv).await;
     let text = heard.text();
     let workspace = runner.inside("");
@@ -200,6 +201,48 @@ async fn commands_begin_with_default_signals() {
     for line in ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
+}
+
+#[tokio::test]
+async fn a_command_is_killed_before_the_runner_when_memory_runs_out() {
+    let runner = LiveRunner::start();
+    let own = std::fs::read_to_string(format!("/proc/{}/oom_score_adj", runner.pid())).unwrap();
+    let client = runner.client().await;
+    let heard = run(&client, &spec("c", &["cat", "/proc/self/oom_score_adj"])).await;
+    let score = |text: &str| text.trim().parse::<i32>().unwrap();
+    assert!(score(&heard.text()) > score(&own));
+}
+
+#[tokio::test]
+async fn one_command_too_many_is_refused_until_another_ends() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    for number in 0..1_000 {
+        client.start(&spec(&format!("s{number}"), &["sleep", "600"])).await.unwrap();
+    }
+    let one_more = spec("more", &["true"]);
+    assert_eq!(fault_code(client.start(&one_more).await), FaultCode::LimitReached);
+    let kill = SignalRequest { signal: 9, by: "ann".to_owned(), tree: false };
+    client.signal(&id("s500"), &kill).await.unwrap();
+    client.wait(&id("s500")).await.unwrap();
+    assert_eq!(run(&client, &one_more).await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_command_that_ended_first_is_forgotten_when_there_is_too_much_to_remember() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    // Too long for the kernel, so each ends at once, and remembered with all its arguments.
+    let long = "x".repeat(2_000_000);
+    for number in 0..10 {
+        let heard = run(&client, &spec(&format!("l{number}"), &["echo", &long])).await;
+        assert_eq!(heard.code(), Some(126));
+        assert!(heard.errors().contains("argument list too long"), "{}", heard.errors());
+    }
+    assert_eq!(fault_code(client.command(&id("l0")).await), FaultCode::NotFound);
+    assert!(client.command(&id("l9")).await.is_ok());
+    let listed = client.commands().await.unwrap();
+    assert!(listed.len() < 10 && listed.iter().all(|status| status.argv[1].len() < 1_000));
 }
 
 #[tokio::test]

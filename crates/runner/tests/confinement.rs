@@ -165,7 +165,8 @@ async fn landlock_leaves_only_the_named_trees_writable() {
     // As root, so that nothing but landlock refuses.
     let outside = runner.canary();
     let outside = outside.to_str().unwrap();
-    let script = format!("echo in > here && mkdir d && mv here d/ && cat d/here && echo > {outside}");
+    let script =
+        format!("echo in > here && mkdir d && mv here d/ && cat d/here && echo > {outside}");
     let heard = run(&client, &shell("c", &script)).await;
     assert_eq!(heard.text(), "in\n");
     assert_ne!(heard.code(), Some(0));

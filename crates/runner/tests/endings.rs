@@ -5,8 +5,6 @@
 mod commanding;
 mod live_runner;
 
-use std::time::{Duration, Instant};
-
 use commanding::{Heard, fault_code, follow, id, processes_of, read_until, run, shell, spec};
 use live_runner::{LiveRunner, wait_for};
 use sandbank_protocol::{Ending, FaultCode, SignalRequest};
@@ -96,7 +94,8 @@ async fn a_timeout_leaves_nothing_behind() {
 async fn a_timeout_kills_what_ignores_it() {
     let runner = LiveRunner::start();
     let client = runner.client().await;
-    let mut stubborn = shell("timed-6", "trap '' TERM; setsid sleep 60 & while :; do sleep 1; done");
+    let mut stubborn =
+        shell("timed-6", "trap '' TERM; setsid sleep 60 & while :; do sleep 1; done");
     stubborn.timeout_ms = Some(100);
     let heard = run(&client, &stubborn).await;
     assert_eq!(heard.ending, Some(Ending::TimedOut));
@@ -118,12 +117,10 @@ async fn a_timeout_lets_a_command_say_goodbye_even_when_it_is_stopped() {
 async fn a_background_child_that_keeps_stdout_open_does_not_delay_the_ending() {
     let runner = LiveRunner::start();
     let client = runner.client().await;
-    let before = Instant::now();
     let heard = run(&client, &shell("background-8", "sleep 60 & echo done")).await;
-    assert!(before.elapsed() < Duration::from_secs(30), "the ending waited for the child");
     assert_eq!(heard.text(), "done\n");
     assert_eq!(heard.ending, Some(Ending::Exited { code: 0 }));
-    assert_eq!(processes_of("background-8").len(), 1, "the child lives on");
+    assert_eq!(processes_of("background-8").len(), 1, "the ending came while the child was still there");
 }
 
 #[tokio::test]

@@ -45,10 +45,10 @@ pub(crate) const MAX_PORTS: usize = 4;
 pub(crate) const LOG_CHUNK_BYTES: usize = 128 * 1024;
 
 /// Connection attempts to a runner, one after the other, before a log stream or a wait gives up.
-pub(crate) const MAX_RECONNECTS: u32 = 6;
+pub(crate) const MAX_RECONNECTS: u32 = 8;
 
-/// The pause before the second attempt; it doubles each time.
-pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+/// The pause before the first attempt; it doubles each time.
+pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 
 /// A silent event stream sends a comment this often, and a silent wait a space.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -39,7 +39,7 @@ impl RateLimit {
 
     pub(crate) fn check(&self, key: RateKey) -> ApiResult<()> {
         let Some(limiter) = &self.limiter else { return Ok(()) };
-        let turn = self.checks.fetch_add(1, Ordering::Relaxed) % 1024 == 0;
+        let turn = self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(1024);
         if turn && limiter.len() > MAX_RATE_KEYS {
             limiter.retain_recent();
         }

@@ -84,8 +84,8 @@ impl StoreError {
             SQLITE_READONLY | SQLITE_PERM => Self::ReadOnly { path },
             SQLITE_CORRUPT | SQLITE_NOTADB => Self::Corrupt { path, reason },
             SQLITE_FULL => Self::Full { path },
-            // Growing the shared-memory file fails with an I/O error, whatever the reason.
-            SQLITE_IOERR if no_space_left(&path) => Self::Full { path },
+            // Making or growing a side file fails with one of these, whatever the reason.
+            SQLITE_IOERR | SQLITE_CANTOPEN if no_space_left(&path) => Self::Full { path },
             _ => Self::Io { path, reason },
         }
     }
@@ -98,6 +98,7 @@ const SQLITE_READONLY: i32 = 8;
 const SQLITE_IOERR: i32 = 10;
 const SQLITE_CORRUPT: i32 = 11;
 const SQLITE_FULL: i32 = 13;
+const SQLITE_CANTOPEN: i32 = 14;
 const SQLITE_PROTOCOL: i32 = 15;
 const SQLITE_NOTADB: i32 = 26;
 
@@ -106,6 +107,9 @@ const SHARED_MEMORY_REGION: u64 = 32 * 1024;
 
 fn no_space_left(path: &Path) -> bool {
     let directory = path.parent().unwrap_or(Path::new("."));
-    rustix::fs::statvfs(directory)
-        .is_ok_and(|fs| fs.f_bavail.saturating_mul(fs.f_frsize) < SHARED_MEMORY_REGION)
+    // Some file systems do not count inodes and say zero of zero.
+    rustix::fs::statvfs(directory).is_ok_and(|fs| {
+        fs.f_bavail.saturating_mul(fs.f_frsize) < SHARED_MEMORY_REGION
+            || (fs.f_files > 0 && fs.f_favail == 0)
+    })
 }

@@ -39,7 +39,8 @@ fn loop_devices(data_dir: &Path) -> Vec<String> {
 
 fn machine_dirs(data_dir: &Path) -> Vec<String> {
     let dirs = fs::read_dir(data_dir.join("machines")).into_iter().flatten().flatten();
-    dirs.map(|entry| format!("machine directory: {}", entry.path().display())).collect()
+    let dirs = dirs.map(|entry| entry.path()).filter(|path| path.is_dir());
+    dirs.map(|path| format!("machine directory: {}", path.display())).collect()
 }
 
 /// Machines' cgroups, with the processes still in them. Pooled empty ones go with the daemon.

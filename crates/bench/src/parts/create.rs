@@ -39,7 +39,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     run.progress.begin("create", rounds);
     let mut samples = Samples::default();
     for round in 0..rounds {
-        for contender in turns(&contenders, round) {
+        for contender in turns(&contenders, round.abs_diff(run.scale.warm_up)) {
             let times = once(run, *contender).await?;
             if round < run.scale.warm_up {
                 continue;

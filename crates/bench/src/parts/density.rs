@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Run;
 use crate::api::Network;
 use crate::memory;
-use crate::report::{Comparison, Goal, Section, Unit};
+use crate::report::{Comparison, Goal, SUBJECT, Section, Unit};
 use crate::samples::Samples;
 use crate::summary::Better;
 
@@ -34,6 +34,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     run.progress.begin("density", count);
     let pid = run.daemon.pid();
     let daemon_before = memory::of_process(pid)?;
+    let files_before = memory::open_files(pid);
     let before = settled_mb().await?;
     let begin = Instant::now();
     let mut alive = Vec::with_capacity(count);
@@ -44,7 +45,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
         if until == alive.len() {
             continue;
         }
-        let who = format!("up to {until} alive");
+        let who = format!("{SUBJECT}, up to {until} alive");
         while alive.len() < until {
             let begin = Instant::now();
             alive.push(run.api().create_ready(Network::None).await?);
@@ -92,6 +93,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     section.fact("memory not recovered after removal", before - recovered, Unit::Megabytes);
     section.fact("daemon's memory before", daemon_before.resident_mb, Unit::Megabytes);
     section.fact("daemon's memory with all alive", daemon_after.resident_mb, Unit::Megabytes);
+    section.fact("daemon's open files before", files_before as f64, Unit::Count);
     section.fact("daemon's open files with all alive", files as f64, Unit::Count);
     Ok(section)
 }

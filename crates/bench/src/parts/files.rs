@@ -48,7 +48,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     memory::reset_peak(run.daemon.pid());
     let mut samples = Samples::default();
     for round in 0..rounds {
-        for contender in turns(&contenders, round) {
+        for contender in turns(&contenders, round.abs_diff(1)) {
             let (up, down) = match contender {
                 Contender::Sandbank => sandbank(run, &id).await?,
                 Contender::Files => plain(End::File(dir.path().join("copy")), size).await?,

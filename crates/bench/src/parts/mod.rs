@@ -39,10 +39,11 @@ impl Run<'_> {
     }
 }
 
-/// Everybody once, beginning with another one each round.
-fn turns<T>(contenders: &[T], round: usize) -> impl Iterator<Item = &T> {
+/// Everybody once, beginning with another one each turn. Callers count turns from the first one
+/// that is kept, so that reports list contenders in their own order.
+fn turns<T>(contenders: &[T], turn: usize) -> impl Iterator<Item = &T> {
     let count = contenders.len().max(1);
-    contenders.iter().cycle().skip(round % count).take(contenders.len())
+    contenders.iter().cycle().skip(turn % count).take(contenders.len())
 }
 
 #[cfg(test)]

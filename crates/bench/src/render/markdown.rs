@@ -21,8 +21,7 @@ pub fn to_markdown(report: &Report) -> String {
     blocks.push(contenders(report));
     blocks.push(summary(report));
     blocks.extend(report.sections.iter().map(section));
-    blocks.retain(|block| !block.is_empty());
-    format!("{}\n", blocks.join("\n\n").trim_end())
+    format!("{}\n", joined(&blocks))
 }
 
 fn warnings(report: &Report) -> Vec<String> {
@@ -39,8 +38,8 @@ fn warnings(report: &Report) -> Vec<String> {
 
 fn repeat(report: &Report) -> String {
     format!(
-        "Measured on {} with sandbank {}, in {:.0} s. To repeat it: `make bench`, which builds \
-         the release binary and runs `{}` as root.",
+        "Measured on {} with sandbank {}, in {:.0} s. To repeat it, run `{}` as root; `make \
+         bench` does so with a fresh release build and writes this file.",
         report.measured_on, report.version, report.took_s, report.command
     )
 }
@@ -83,6 +82,11 @@ fn section(section: &Section) -> String {
     blocks.push(comparisons(section.comparisons.iter()));
     blocks.push(facts(section));
     blocks.push(section.skipped.iter().map(skipped).collect::<Vec<_>>().join("\n"));
+    joined(&blocks)
+}
+
+/// Blocks that say something, an empty line between each.
+fn joined(blocks: &[String]) -> String {
     let blocks: Vec<_> = blocks.iter().map(|b| b.trim_end()).filter(|b| !b.is_empty()).collect();
     blocks.join("\n\n")
 }

@@ -6,7 +6,6 @@
 
 mod detach;
 mod input;
-mod interrupt;
 mod output;
 mod raw_mode;
 mod window;
@@ -17,6 +16,7 @@ use sandbank_protocol::Ending;
 
 use crate::client::{Client, Follow, PtySize};
 use crate::failure::{Exit, Failure};
+use crate::interrupt::{Interrupts, Request};
 use crate::limits::LEAVE_TIMEOUT;
 use crate::ui::Ui;
 
@@ -60,19 +60,18 @@ pub(crate) enum Outcome {
 }
 
 impl Attachment<'_> {
-    pub(crate) async fn join(self) -> Result<Outcome, Failure> {
+    pub(crate) async fn join(self, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
         let terminal = self.pty && std::io::stdin().is_terminal();
         let raw = if terminal { Some(raw_mode::RawMode::enter()?) } else { None };
-        let outcome = self.pump(terminal).await;
+        let outcome = self.pump(terminal, interrupts).await;
         drop(raw);
         outcome
     }
 
-    async fn pump(&self, terminal: bool) -> Result<Outcome, Failure> {
+    async fn pump(&self, terminal: bool, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
         let follow = Follow::new(self.client, self.sandbox, self.command, self.after, true);
         let mut output = tokio::spawn(output::write_all(self.ui.clone(), follow));
         let mut input = self.input(terminal);
-        let mut interrupts = interrupt::Interrupts::listen()?;
         let mut window = window::Changes::listen(terminal)?;
         let outcome = loop {
             tokio::select! {
@@ -108,8 +107,7 @@ impl Attachment<'_> {
     }
 
     /// The exit code when it is time to leave.
-    async fn interrupted(&self, request: interrupt::Request) -> Option<u8> {
-        use interrupt::Request;
+    async fn interrupted(&self, request: Request) -> Option<u8> {
         match request {
             Request::Interrupt => {
                 self.ui.note("interrupting the command; press Ctrl-C again to kill it");

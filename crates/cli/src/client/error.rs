@@ -84,20 +84,26 @@ impl Refusal {
         }
     }
 
+    /// Our own words where this program can help, else the server's.
     fn advice(&self) -> Option<String> {
-        if let Some(hint) = self.hint.as_deref().filter(|hint| !hint.is_empty()) {
-            return Some(text::printable(hint));
-        }
-        match (self.status, self.retry_after) {
-            (401 | 403, _) => Some(
-                "set SANDBANK_TOKEN; on the server's machine `sandbank token` prints it".into(),
-            ),
+        let ours = match (self.status, self.code.as_deref().unwrap_or_default()) {
+            (401 | 403, "permission_denied") => None,
+            (401 | 403, _) => {
+                Some("set SANDBANK_TOKEN; on the server's machine `sandbank token` prints it")
+            }
+            (404, "sandbox_not_found") => Some("`sandbank ps` lists ids and keys"),
+            (404, "command_not_found") => Some("`sandbank inspect SANDBOX` lists its commands"),
+            (404, "gone") => Some("`sandbank inspect SANDBOX` says why"),
+            _ => None,
+        };
+        let theirs = || self.hint.as_deref().filter(|hint| !hint.is_empty()).map(text::printable);
+        ours.map(str::to_owned).or_else(theirs).or_else(|| match (self.status, self.retry_after) {
             (429 | 503, Some(pause)) => Some(format!("try again in {}", text::duration(pause))),
             (500, _) => self.request_id.as_ref().map(|id| {
                 format!("the server's log has the details under request id {}", text::printable(id))
             }),
             _ => None,
-        }
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::ending;
 use crate::failure::Failure;
+use crate::interrupt::Interrupts;
 use crate::options::CommandOptions;
 
 #[derive(Debug, Args)]
@@ -40,6 +41,7 @@ pub(crate) struct ExecArgs {
 pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure> {
     let forward = !args.detach && args.command.forwards_stdin();
     let request = args.command.request(args.argv, forward)?;
+    let mut interrupts = Interrupts::listen()?;
     let connection = Connection::open(context, Reach::Running).await?;
     let client = &connection.client;
     let sandbox = client.resolve(&args.sandbox).await?;
@@ -62,5 +64,5 @@ pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure
         stdin: if forward { Stdin::Forwarded { offset: 0 } } else { Stdin::Closed },
         pty: request.pty.is_some(),
     };
-    ending::report(context, &sandbox, &request.command_id, attachment.join().await?)
+    ending::report(context, &sandbox, &request.command_id, attachment.join(&mut interrupts).await?)
 }

@@ -1,7 +1,6 @@
 //! `sandbank inspect`: everything known about one sandbox, alive or dead.
 
 use clap::Args;
-use sandbank_engine::SandboxId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,14 +26,15 @@ pub(crate) async fn run(context: &Context, args: InspectArgs) -> Result<u8, Fail
     let connection = Connection::open(context, Reach::Running).await?;
     let client = &connection.client;
     let id = client.resolve(&args.sandbox).await?;
-    let sandbox = match client.sandbox(&id).await {
-        Ok(sandbox) => sandbox,
-        Err(error) if is_over(&id, error.status()) => {
-            let post_mortem = client.post_mortem(&id).await.map_err(|_| Failure::from(error))?;
-            return dead(&context.ui, &post_mortem);
-        }
-        Err(error) => return Err(error.into()),
+    let sandbox = client.sandbox(&id).await;
+    let over = match &sandbox {
+        Ok(value) => matches!(description(value).state.as_str(), "gone" | "failed"),
+        Err(error) => matches!(error.status(), Some(404 | 410)),
     };
+    if over && let Ok(post_mortem) = client.post_mortem(&id).await {
+        return dead(&context.ui, &post_mortem);
+    }
+    let sandbox = sandbox?;
     // A sandbox that is paused or just ending has no stats and no commands to tell.
     let stats = client.sandbox_stats(&id).await.ok();
     let commands = client.commands(&id).await.ok();
@@ -45,10 +45,6 @@ pub(crate) async fn run(context: &Context, args: InspectArgs) -> Result<u8, Fail
         alive(&context.ui, &sandbox, stats.as_ref(), &commands.unwrap_or_default())?;
     }
     Ok(0)
-}
-
-fn is_over(id: &str, status: Option<u16>) -> bool {
-    matches!(status, Some(404 | 410)) && id.parse::<SandboxId>().is_ok()
 }
 
 fn alive(ui: &Ui, value: &Value, stats: Option<&Value>, commands: &[Value]) -> Result<(), Failure> {

@@ -3,10 +3,12 @@
 use clap::Args;
 
 use crate::attach::{Attachment, Stdin};
+use crate::client::CommandRequest;
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::ending;
 use crate::failure::Failure;
+use crate::interrupt::Interrupts;
 use crate::options::{CommandOptions, SandboxOptions, fresh_name};
 use crate::own_sandbox::OwnSandbox;
 
@@ -40,16 +42,18 @@ pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure>
     args.sandbox.check()?;
     let forward = args.command.forwards_stdin();
     let request = args.command.request(args.argv, forward)?;
+    let mut interrupts = Interrupts::listen()?;
     let connection = Connection::open(context, Reach::OrOwn { keep: args.sandbox.keep }).await?;
     let sandbox = OwnSandbox::create(
         context,
         &connection.client,
         &args.sandbox.request(fresh_name("run")),
         args.sandbox.keep,
+        &mut interrupts,
     )
     .await;
     let outcome = match &sandbox {
-        Ok(sandbox) => in_sandbox(context, &connection, sandbox, &request, forward).await,
+        Ok(sandbox) => in_sandbox(context, sandbox, &request, forward, &mut interrupts).await,
         Err(_) => Ok(0),
     };
     let removed = match sandbox {
@@ -63,21 +67,21 @@ pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure>
 
 async fn in_sandbox(
     context: &Context,
-    connection: &Connection,
     sandbox: &OwnSandbox<'_>,
-    request: &crate::client::CommandRequest,
+    request: &CommandRequest,
     forward: bool,
+    interrupts: &mut Interrupts,
 ) -> Result<u8, Failure> {
-    let client = &connection.client;
-    client.start_command(&sandbox.id, request).await?;
+    sandbox.client.start_command(&sandbox.id, request).await?;
     let attachment = Attachment {
         ui: &context.ui,
-        client,
+        client: sandbox.client,
         sandbox: &sandbox.id,
         command: &request.command_id,
         after: 0,
         stdin: if forward { Stdin::Forwarded { offset: 0 } } else { Stdin::Closed },
         pty: request.pty.is_some(),
     };
-    ending::report(context, &sandbox.id, &request.command_id, attachment.join().await?)
+    let outcome = attachment.join(interrupts).await?;
+    ending::report(context, &sandbox.id, &request.command_id, outcome)
 }

@@ -10,6 +10,7 @@ use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::ending;
 use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupts;
 use crate::options::{CommandOptions, SandboxOptions, fresh_name};
 use crate::own_sandbox::OwnSandbox;
 
@@ -76,9 +77,11 @@ pub(crate) async fn run(context: &Context, args: ShellArgs) -> Result<u8, Failur
 
 async fn in_new_sandbox(context: &Context, args: ShellArgs) -> Result<u8, Failure> {
     let keep = args.options.keep;
+    let mut interrupts = Interrupts::listen()?;
     let connection = Connection::open(context, Reach::OrOwn { keep }).await?;
     let request = args.options.request(fresh_name("shell"));
-    let sandbox = OwnSandbox::create(context, &connection.client, &request, keep).await;
+    let sandbox =
+        OwnSandbox::create(context, &connection.client, &request, keep, &mut interrupts).await;
     let code = match sandbox {
         Ok(sandbox) => until_left(context, &connection.client, sandbox, &args).await,
         Err(failure) => Err(failure),
@@ -159,5 +162,5 @@ async fn join(
         stdin: Stdin::Forwarded { offset: stdin_offset },
         pty: true,
     };
-    attachment.join().await
+    attachment.join(&mut Interrupts::listen()?).await
 }

@@ -50,7 +50,7 @@ pub(crate) async fn upload(
 ) -> Result<Copied, Failure> {
     let Place::Local(local) = from else {
         let upload = Upload { client, sandbox, progress: Progress::bytes(ui, "stdin", 0) };
-        return upload.from_stdin(path).await;
+        return upload.standard_input(path).await;
     };
     let found = fs::metadata(local).map_err(|error| {
         Failure::new(Exit::Usage, format!("cannot read {}: {error}", local.display()))
@@ -168,7 +168,7 @@ impl Upload<'_> {
         Ok(file.size)
     }
 
-    async fn from_stdin(&self, path: &str) -> Result<Copied, Failure> {
+    async fn standard_input(&self, path: &str) -> Result<Copied, Failure> {
         let counted = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
         let counter = counted.clone();
         let progress = self.progress.clone();

@@ -85,6 +85,10 @@ impl Ui {
         self.on_stderr(text, Style::new().dimmed())
     }
 
+    pub(crate) fn colours_stdout(&self) -> bool {
+        self.stdout_is_terminal && self.colour_allowed && !self.json
+    }
+
     /// Text for stdout in a colour, where that makes sense.
     pub(crate) fn coloured(&self, text: &str, colour: AnsiColor) -> String {
         self.styled(text, colour.on_default(), self.stdout_is_terminal)

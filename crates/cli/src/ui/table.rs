@@ -35,7 +35,7 @@ impl Table {
     fn print_aligned(&self, ui: &Ui) -> Result<(), Failure> {
         let mut table = comfy_table::Table::new();
         table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        let coloured = ui.coloured("", AnsiColor::Red) != "";
+        let coloured = ui.colours_stdout();
         table.set_header(self.header.iter().map(|name| match coloured {
             true => Cell::new(name).add_attribute(Attribute::Bold),
             false => Cell::new(name),
@@ -45,6 +45,9 @@ impl Table {
                 Some(colour) if coloured => Cell::new(&value.text).fg(as_cell_colour(colour)),
                 _ => Cell::new(&value.text),
             }));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
         }
         for line in table.lines() {
             ui.line(line.trim_end())?;
@@ -64,9 +67,9 @@ impl Table {
 
 fn as_cell_colour(colour: AnsiColor) -> Color {
     match colour {
-        AnsiColor::Green => Color::Green,
-        AnsiColor::Yellow => Color::Yellow,
-        AnsiColor::Red => Color::Red,
+        AnsiColor::Green => Color::DarkGreen,
+        AnsiColor::Yellow => Color::DarkYellow,
+        AnsiColor::Red => Color::DarkRed,
         _ => Color::Reset,
     }
 }

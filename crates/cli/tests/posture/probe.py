@@ -1,5 +1,5 @@
 # Prints what a command in a sandbox is and has, one "name: value" per line.
-import os, resource
+import os, resource, stat
 
 status = dict(
     line.rstrip("\n").split(":\t", 1)
@@ -37,6 +37,12 @@ for line in open("/proc/self/mountinfo"):
         if "ro" not in options or "nosuid" not in options or "nodev" not in options:
             print(f"mount {target}: {kind} {' '.join(flags)}")
         continue
+    if target.startswith(("/proc/", "/sys/")):
+        # Which files there are to mask depends on the kernel; a mask is read-only or a device.
+        masked = "ro" in options or stat.S_ISCHR(os.stat(target).st_mode)
+        if not masked:
+            print(f"mount {target}: {kind} {' '.join(flags)}")
+        continue
     kind = kind if kind in ("proc", "sysfs", "tmpfs", "devpts", "mqueue") else "disk"
     print(f"mount {target}: {kind} {' '.join(flags)}")
 
@@ -54,5 +60,21 @@ def writable(path):
 for path in ["/", "/usr", "/etc", "/var", "/run", "/dev", "/proc", "/sys", "/tmp", "/dev/shm",
              "/vercel/sandbox/workspace", "/workspace", "/home/user"]:
     print(f"write to {path}: {writable(path)}")
+
+
+
+def readable(path):
+    try:
+        with open(path, "rb") as file:
+            return "something" if file.read(1) else "nothing"
+    except OSError:
+        return "nothing"
+
+
+for path in ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/kallsyms", "/proc/1/environ",
+             "/proc/1/maps", "/sys/firmware/dmi/tables/DMI", "/etc/shadow"]:
+    print(f"read from {path}: {readable(path)}")
+for path in ["/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches"]:
+    print(f"open {path} for writing: {'yes' if os.access(path, os.W_OK) else 'no'}")
 
 print(f"devices: {' '.join(sorted(os.listdir('/dev')))}")

@@ -126,6 +126,25 @@ impl V1 {
         self.all.iter().map(open).collect()
     }
 
+    /// Directories for the machine, with their `tasks`. Spares that somebody else removed are
+    /// passed over.
+    fn take_spare(&self, id: &SandboxId) -> io::Result<Vec<OwnedFd>> {
+        loop {
+            let spare = self.spares().pop();
+            let Some(spare) = spare else { break };
+            if self.rename(&spare.name, id.as_str()).is_ok() {
+                return Ok(spare.tasks);
+            }
+            for base in &self.all {
+                let _ = remove_tree(&base.join(&spare.name));
+                let _ = remove_tree(&base.join(id.as_str()));
+            }
+        }
+        let spare = self.make_spare()?;
+        self.rename(&spare.name, id.as_str())?;
+        Ok(spare.tasks)
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.all.iter().try_for_each(|base| fs::rename(base.join(from), base.join(to)))
     }
@@ -258,12 +277,7 @@ impl Cgroups for V1 {
         runner_uid: u32,
     ) -> Result<Placement, EngineError> {
         let make = "make the machine's cgroups";
-        let spare = self.spares().pop();
-        let spare = match spare {
-            Some(spare) => spare,
-            None => self.make_spare().map_err(EngineError::io(make))?,
-        };
-        self.rename(&spare.name, id.as_str()).map_err(EngineError::io(make))?;
+        let tasks = self.take_spare(id).map_err(EngineError::io(make))?;
         self.limit(id, limits)?;
         let commands = match self.base("freezer").map(|base| base.join(id.as_str())) {
             Some(dir) => {
@@ -284,7 +298,7 @@ impl Cgroups for V1 {
             super::files::make_dir(&dir).and_then(|()| open_dir(&dir))
         });
         let into = into.transpose().map_err(EngineError::io(make))?;
-        Ok(Placement { version: CgroupVersion::V1, tasks: spare.tasks, into, commands, oom_events })
+        Ok(Placement { version: CgroupVersion::V1, tasks, into, commands, oom_events })
     }
 
     fn freeze(&self, id: &SandboxId, frozen: bool) -> Result<(), EngineError> {

@@ -8,7 +8,11 @@ const USER_ID: u32 = 1000;
 const NOLOGIN: &str = "/usr/sbin/nologin";
 
 /// Lines with the right number of fields and a name that no other line gets to redefine.
-fn usable<'a>(own: &'a str, fields: usize, taken: &'a [&str]) -> impl Iterator<Item = Vec<&'a str>> {
+fn usable<'a>(
+    own: &'a str,
+    fields: usize,
+    taken: &'a [&str],
+) -> impl Iterator<Item = Vec<&'a str>> {
     own.lines().filter_map(move |line| {
         let parts: Vec<&str> = line.split(':').collect();
         let numbers = parts.get(2).is_some_and(|id| id.parse::<u32>().is_ok());

@@ -173,7 +173,8 @@ impl Archive {
                     members.insert(name, Indexed::File(member));
                 }
                 Kind::Symlink => {
-                    let beside = [name.rsplit_once('/').map_or("", |(dir, _)| dir).as_bytes(), b"/"];
+                    let beside =
+                        [name.rsplit_once('/').map_or("", |(dir, _)| dir).as_bytes(), b"/"];
                     let target = [&beside.concat(), &entry.link[..]].concat();
                     members.extend(clean(&target).map(|target| (name, Indexed::Link(target))));
                 }

@@ -19,7 +19,9 @@ pub(super) fn detect(reader: &mut impl BufRead) -> Result<Compression, EngineErr
     match head {
         [0x1f, 0x8b, ..] => Ok(Compression::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(Compression::Zstd),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(bad("it is compressed with xz; use gzip or zstd")),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => {
+            Err(bad("it is compressed with xz; use gzip or zstd"))
+        }
         [b'B', b'Z', b'h', ..] => Err(bad("it is compressed with bzip2; use gzip or zstd")),
         _ => Ok(Compression::None),
     }

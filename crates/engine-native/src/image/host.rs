@@ -90,8 +90,9 @@ PS1='\u@\h:\w\$ '
 
 /// One thing of the host that the image takes over.
 struct Piece {
-    /// Absolute on the host and in the root.
-    path: PathBuf,
+    /// Where it is in the root, without a leading slash.
+    path: String,
+    source: PathBuf,
     metadata: Metadata,
     target: Option<PathBuf>,
 }
@@ -102,31 +103,28 @@ pub(super) struct HostPieces {
 }
 
 impl HostPieces {
-    pub(super) fn look() -> Self {
-        let mut names: Vec<PathBuf> = ROOT.iter().map(|name| Path::new("/").join(name)).collect();
-        let etc = Path::new("/etc");
-        names.extend(ETC.iter().map(|name| etc.join(name)));
-        let mut versioned: Vec<PathBuf> = std::fs::read_dir(etc)
+    /// `root` is `/`, except in tests.
+    pub(super) fn look_in(root: &Path) -> Self {
+        let mut versioned: Vec<String> = std::fs::read_dir(root.join("etc"))
             .into_iter()
             .flatten()
             .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| {
-                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-                ETC_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-            })
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| ETC_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
             .collect();
         versioned.sort();
-        names.extend(versioned);
-        Self { pieces: names.into_iter().filter_map(piece).collect() }
+        let etc = ETC.iter().copied().chain(versioned.iter().map(String::as_str));
+        let names = ROOT.iter().map(|name| (*name).to_owned());
+        let names = names.chain(etc.map(|name| format!("etc/{name}")));
+        Self { pieces: names.filter_map(|path| piece(root, path)).collect() }
     }
 
     /// Changes whenever a skeleton made of these pieces would.
     pub(super) fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(skeleton::VERSION.to_le_bytes());
-        for Piece { path, metadata, target } in &self.pieces {
-            hash.update(path.as_os_str().as_encoded_bytes());
+        for Piece { path, metadata, target, .. } in &self.pieces {
+            hash.update(path.as_bytes());
             hash.update([0]);
             if let Some(target) = target {
                 hash.update(target.as_os_str().as_encoded_bytes());
@@ -147,7 +145,10 @@ impl HostPieces {
     pub(super) fn binds(&self) -> Vec<Bind> {
         let bound = self.pieces.iter().filter(|piece| piece.metadata.is_dir());
         let mut binds: Vec<Bind> = bound
-            .map(|piece| Bind { source: piece.path.clone(), target: piece.path.clone() })
+            .map(|piece| Bind {
+                source: piece.source.clone(),
+                target: Path::new("/").join(&piece.path),
+            })
             .collect();
         binds.sort_by(|a, b| a.target.cmp(&b.target));
         binds
@@ -165,12 +166,12 @@ impl HostPieces {
         builder.file("etc/profile", PROFILE.as_bytes())?;
         builder.file("etc/bash.bashrc", BASHRC.as_bytes())?;
         for piece in &self.pieces {
-            let path = piece.path.to_str().expect("they are named above").trim_start_matches('/');
+            let path = piece.path.as_str();
             match &piece.target {
                 Some(target) => builder.link(path, target)?,
                 None if piece.metadata.is_dir() => builder.directory(path, 0o755)?,
                 // Gone since it was looked at: the next look sees that.
-                None => match std::fs::read(&piece.path) {
+                None => match std::fs::read(&piece.source) {
                     Ok(content) => builder.file(path, &content)?,
                     Err(error) => tracing::debug!(%error, path, "left out of the host image"),
                 },
@@ -181,15 +182,15 @@ impl HostPieces {
 }
 
 /// None for what is not there, is not for everyone's eyes, or is no link, file or directory.
-fn piece(path: PathBuf) -> Option<Piece> {
-    let metadata = std::fs::symlink_metadata(&path).ok()?;
+fn piece(root: &Path, path: String) -> Option<Piece> {
+    let source = root.join(&path);
+    let metadata = std::fs::symlink_metadata(&source).ok()?;
     let mode = metadata.permissions().mode();
-    path.to_str()?;
     if metadata.is_symlink() {
-        let target = std::fs::read_link(&path).ok()?;
-        return Some(Piece { path, metadata, target: Some(target) });
+        let target = std::fs::read_link(&source).ok()?;
+        return Some(Piece { path, source, metadata, target: Some(target) });
     }
     let fits = metadata.is_dir() && mode & 0o005 == 0o005
         || metadata.is_file() && mode & 0o004 != 0 && metadata.len() <= HOST_FILE_BYTES;
-    fits.then_some(Piece { path, metadata, target: None })
+    fits.then_some(Piece { path, source, metadata, target: None })
 }

@@ -77,11 +77,9 @@ pub(super) fn machine() -> &'static str {
 
 pub(super) fn plan(archive: &Archive) -> Result<Plan, EngineError> {
     match archive.format {
-        Format::Rootfs => Ok(Plan {
-            layers: vec![(archive.whole(), None)],
-            digest: None,
-            env: BTreeMap::new(),
-        }),
+        Format::Rootfs => {
+            Ok(Plan { layers: vec![(archive.whole(), None)], digest: None, env: BTreeMap::new() })
+        }
         Format::DockerSave => {
             let (manifests, _) = archive.read_json::<Vec<DockerManifest>>("manifest.json")?;
             let [manifest] = <[_; 1]>::try_from(manifests)
@@ -174,7 +172,8 @@ mod tests {
     fn the_environment_keeps_paths_and_leaves_the_user_to_us() {
         let env = ["PATH=/opt/bin:/bin", "HOME=/root", "EMPTY=", "=x", "none", "A=b=c"];
         let env = environment(env.map(str::to_owned).to_vec());
-        let kept: Vec<_> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let kept: Vec<_> =
+            env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(kept, [("A", "b=c"), ("EMPTY", ""), ("PATH", "/opt/bin:/bin")]);
     }
 }

@@ -63,9 +63,7 @@ pub(super) fn clean(parent: &Path) -> Result<(), EngineError> {
 /// Moves finished work to its place. Someone else's equal work that is already there wins.
 pub(super) fn publish(finished: &Path, place: &Path) -> Result<(), EngineError> {
     match std::fs::rename(finished, place) {
-        Err(error)
-            if matches!(error.raw_os_error(), Some(libc::ENOTEMPTY | libc::EEXIST)) =>
-        {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTEMPTY | libc::EEXIST)) => {
             Ok(())
         }
         other => other.map_err(EngineError::io("put finished work in its place")),

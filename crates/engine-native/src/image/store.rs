@@ -1,9 +1,12 @@
 //! The images of one data directory: names, their layers, and what is no longer needed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress, SandboxId};
 use sha2::{Digest, Sha256};
 
@@ -23,14 +26,15 @@ pub(crate) struct ImageStore {
     limits: ImportLimits,
     /// Guards the records on disk, which are the truth.
     records: Mutex<()>,
-    /// Held by an import, whose layers no record names yet.
-    importing: Mutex<()>,
 }
 
 fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
     // The guarded truth is on disk, so a panic elsewhere leaves nothing half-changed here.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Held by an import, whose layers no record names yet, in whatever process.
+struct Importing(#[expect(dead_code, reason = "the lock lives as long as the file")] File);
 
 impl ImageStore {
     /// Opens the store and removes what a crash or a reboot left without use.
@@ -52,12 +56,32 @@ impl ImageStore {
         std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))
             .map_err(EngineError::io(step))?;
         let dir = dir.canonicalize().map_err(EngineError::io(step))?;
-        let store =
-            Self { dir, limits, records: Mutex::new(()), importing: Mutex::new(()) };
+        let store = Self { dir, limits, records: Mutex::new(()) };
         scratch::clean(&store.dir.join("work"))?;
         store.forget_after_reboot()?;
-        store.collect_garbage()?;
+        store.collect_garbage_unless_importing()?;
         Ok(store)
+    }
+
+    /// None when someone else imports and `wait` is false.
+    fn lock_imports(&self, wait: bool) -> Result<Option<Importing>, EngineError> {
+        let step = "lock the image directory";
+        // A new descriptor each time, so that it keeps out threads of this process too.
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.dir.join("lock"))
+            .map_err(EngineError::io(step))?;
+        let operation = match wait {
+            true => FlockOperation::LockExclusive,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        match rustix::fs::flock(&file, operation) {
+            Ok(()) => Ok(Some(Importing(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(EngineError::io(step)(errno.into())),
+        }
     }
 
     fn records(&self) -> Result<BTreeMap<String, Record>, EngineError> {
@@ -95,7 +119,7 @@ impl ImageStore {
         if name.is_host() {
             return Err(bad("the name `host` stands for this machine; choose another"));
         }
-        let _importing = lock(&self.importing);
+        let _importing = self.lock_imports(true)?;
         let imported = self.import_layers(name, archive, progress);
         let result = imported.and_then(|new| self.name_image(name, new));
         if result.is_err()
@@ -124,7 +148,7 @@ impl ImageStore {
         let record = import.run(name, archive, progress, &|id| known.get(id).copied())?;
         self.skeleton_of(&record)?;
         // The record must not survive a power cut that its layers did not.
-        std::fs::File::open(&layers)
+        File::open(&layers)
             .and_then(|dir| Ok(rustix::fs::syncfs(dir)?))
             .map_err(EngineError::io("write the image to disk"))?;
         Ok(record)
@@ -164,11 +188,7 @@ impl ImageStore {
             std::fs::remove_file(self.dir.join("names").join(file)).map_err(step)?;
             self.forget_replaced(|record| record.name == *name)?;
         }
-        // An import's layers have no record yet; it cleans up itself, or the next open does.
-        if let Ok(_importing) = self.importing.try_lock() {
-            self.collect_garbage()?;
-        }
-        Ok(())
+        self.collect_garbage_unless_importing()
     }
 
     /// What a machine's root is made of, now.
@@ -192,7 +212,7 @@ impl ImageStore {
     }
 
     fn resolve_host(&self) -> Result<ResolvedImage, EngineError> {
-        let host = HostPieces::look();
+        let host = HostPieces::look_in(Path::new("/"));
         let key = format!("{HOST_SKELETON}{}", host.fingerprint());
         let skeleton = self.skeleton(&key, |root| host.build(root))?;
         Ok(ResolvedImage { lower: vec![skeleton], binds: host.binds(), env: BTreeMap::new() })
@@ -253,6 +273,14 @@ impl ImageStore {
             .and_then(|()| std::fs::create_dir(&skeletons))
             .and_then(|()| std::fs::write(&marker, boot))
             .map_err(EngineError::io(step))
+    }
+
+    /// An import's layers have no record yet. What stays for its sake goes at the next open.
+    fn collect_garbage_unless_importing(&self) -> Result<(), EngineError> {
+        match self.lock_imports(false)? {
+            Some(_importing) => self.collect_garbage(),
+            None => Ok(()),
+        }
     }
 
     /// Removes layers and skeletons that no record names. The host's skeletons stay.

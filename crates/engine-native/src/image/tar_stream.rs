@@ -223,7 +223,9 @@ impl<R: Skip> TarStream<R> {
         if header.as_bytes().iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        let sum: u32 = header.as_bytes()[..148].iter().chain(&header.as_bytes()[156..])
+        let sum: u32 = header.as_bytes()[..148]
+            .iter()
+            .chain(&header.as_bytes()[156..])
             .map(|byte| u32::from(*byte))
             .sum::<u32>()
             + 8 * u32::from(b' ');
@@ -283,8 +285,10 @@ fn pax_records<'a>(
     const BROKEN: TarError = TarError::Ambiguous("a broken PAX record");
     while !rest.is_empty() {
         let space = rest.iter().take(20).position(|byte| *byte == b' ').ok_or(BROKEN)?;
-        let length: usize =
-            std::str::from_utf8(&rest[..space]).ok().and_then(|text| text.parse().ok()).ok_or(BROKEN)?;
+        let length: usize = std::str::from_utf8(&rest[..space])
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .ok_or(BROKEN)?;
         let record = rest.get(space + 1..length).ok_or(BROKEN)?;
         let record = record.strip_suffix(b"\n").ok_or(BROKEN)?;
         let equals = record.iter().position(|byte| *byte == b'=').ok_or(BROKEN)?;

@@ -141,10 +141,7 @@ impl<'a> Unpacker<'a> {
     }
 
     /// Unpacks every entry and says how many there were.
-    pub(super) fn unpack<R: Skip>(
-        mut self,
-        stream: &mut TarStream<R>,
-    ) -> Result<u64, EngineError> {
+    pub(super) fn unpack<R: Skip>(mut self, stream: &mut TarStream<R>) -> Result<u64, EngineError> {
         while let Some(entry) = stream.next()? {
             self.budget.take_entry()?;
             self.entries += 1;
@@ -210,12 +207,7 @@ impl<'a> Unpacker<'a> {
         Ok(here)
     }
 
-    fn directory(
-        &self,
-        parent: &OwnedFd,
-        name: &CStr,
-        entry: &Entry,
-    ) -> Result<(), EngineError> {
+    fn directory(&self, parent: &OwnedFd, name: &CStr, entry: &Entry) -> Result<(), EngineError> {
         let existing = stat(parent, name)?;
         let hides_lower = existing.as_ref().is_some_and(is_whiteout);
         if !existing.as_ref().is_some_and(is_dir) {
@@ -240,11 +232,8 @@ impl<'a> Unpacker<'a> {
         stream: &mut TarStream<R>,
     ) -> Result<(), EngineError> {
         replace(parent, name)?;
-        let flags = OFlags::WRONLY
-            | OFlags::CREATE
-            | OFlags::EXCL
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o600))
             .map_err(io("create a file of the image"))?;
         let mut file = File::from(fd);
@@ -255,7 +244,8 @@ impl<'a> Unpacker<'a> {
                 break;
             }
             self.budget.take_bytes(read as u64, &self.root)?;
-            file.write_all(&buffer[..read]).map_err(EngineError::io("write a file of the image"))?;
+            file.write_all(&buffer[..read])
+                .map_err(EngineError::io("write a file of the image"))?;
         }
         let fd = OwnedFd::from(file);
         finish(&fd, entry, 0o777)?;
@@ -266,12 +256,7 @@ impl<'a> Unpacker<'a> {
         Ok(())
     }
 
-    fn symlink(
-        &self,
-        parent: &OwnedFd,
-        name: &CStr,
-        entry: &Entry,
-    ) -> Result<(), EngineError> {
+    fn symlink(&self, parent: &OwnedFd, name: &CStr, entry: &Entry) -> Result<(), EngineError> {
         if entry.link.is_empty() || entry.link.len() > PATH_BYTES {
             return Err(bad("a symbolic link has no usable target"));
         }
@@ -284,12 +269,7 @@ impl<'a> Unpacker<'a> {
             .map_err(io("set the owner of a symbolic link"))
     }
 
-    fn hardlink(
-        &self,
-        parent: &OwnedFd,
-        name: &CStr,
-        entry: &Entry,
-    ) -> Result<(), EngineError> {
+    fn hardlink(&self, parent: &OwnedFd, name: &CStr, entry: &Entry) -> Result<(), EngineError> {
         let target = components(&entry.link)?;
         let shown = String::from_utf8_lossy(&entry.link).into_owned();
         let Some((target_name, above)) = target.split_last() else {
@@ -308,7 +288,9 @@ impl<'a> Unpacker<'a> {
             matches!(kind, FileType::RegularFile | FileType::Symlink)
         });
         if !linkable {
-            return Err(bad(format!("a hard link leads to {shown:?}, which is no file of its layer")));
+            return Err(bad(format!(
+                "a hard link leads to {shown:?}, which is no file of its layer"
+            )));
         }
         replace(parent, name)?;
         rustix::fs::linkat(&from, &target_name, parent, name, AtFlags::empty()).map_err(|errno| {
@@ -380,7 +362,9 @@ fn finish(fd: &OwnedFd, entry: &Entry, mask: u32) -> Result<(), EngineError> {
 fn refused(errno: Errno, path: &[u8]) -> EngineError {
     let shown = String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned();
     match errno {
-        Errno::LOOP | Errno::XDEV => bad(format!("an entry leads through the symbolic link {shown:?}")),
+        Errno::LOOP | Errno::XDEV => {
+            bad(format!("an entry leads through the symbolic link {shown:?}"))
+        }
         Errno::NOTDIR => bad(format!("an entry leads through {shown:?}, which is no directory")),
         Errno::NOENT => bad(format!("a hard link leads to {shown:?}, which is not in its layer")),
         errno => io("open a directory of the image")(errno),

@@ -136,8 +136,9 @@ impl Egress {
         self.enforce(rules).await?;
         // Only now: the rules that keep it to sandboxes are in force.
         for link in &guarded {
-            forwarding::set(link, true)
-                .map_err(|error| format!("{link} does not forward: {error}; {}", forwarding::FIX))?;
+            forwarding::set(link, true).map_err(|error| {
+                format!("{link} does not forward: {error}; {}", forwarding::FIX)
+            })?;
         }
         let host = link::addresses(netlink).await.map_err(io("read the host's addresses"))?;
         // The others are blocked already, and come and go with sandboxes and bridges.

@@ -22,7 +22,9 @@ fn dropping_chains(own: &str) -> Vec<(String, String, String)> {
     let chains = document["nftables"].as_array().into_iter().flatten().map(|item| &item["chain"]);
     chains
         .filter(|chain| chain["hook"] == "forward" && chain["policy"] == "drop")
-        .filter(|chain| chain["table"] != own && (chain["family"] == "ip" || chain["family"] == "inet"))
+        .filter(|chain| {
+            chain["table"] != own && (chain["family"] == "ip" || chain["family"] == "inet")
+        })
         .map(|chain| {
             let field = |name: &str| chain[name].as_str().unwrap_or_default().to_owned();
             (field("family"), field("table"), field("name"))
@@ -39,7 +41,8 @@ impl Passage<'_> {
             self.open_iptables()?;
         }
         for (family, table, chain) in dropping_chains(self.table) {
-            let by_iptables = tool::is_installed("iptables") && (&*table, &*chain) == ("filter", "FORWARD");
+            let by_iptables =
+                tool::is_installed("iptables") && (&*table, &*chain) == ("filter", "FORWARD");
             if !by_iptables {
                 self.open_nft(&family, &table, &chain)?;
             }
@@ -124,8 +127,7 @@ impl Passage<'_> {
         for (family, table, _) in dropping_chains(self.table) {
             for handle in self.nft_rules(&family, &table).unwrap_or_default() {
                 let handle = handle.to_string();
-                let delete =
-                    ["delete", "rule", &family, &table, "DOCKER-USER", "handle", &handle];
+                let delete = ["delete", "rule", &family, &table, "DOCKER-USER", "handle", &handle];
                 let _ = tool::checked("nft", &delete, "");
             }
         }

@@ -22,3 +22,9 @@ pub(super) const MTU: u32 = 1500;
 /// Public addresses of the host that get a prohibiting route in a namespace; the rules on the
 /// host refuse all of them.
 pub(super) const HOST_ADDRESSES: usize = 64;
+
+/// How long the link of a dead machine may stay before it is cut.
+pub(super) const LINK_GRACE: Duration = Duration::from_secs(3);
+
+/// Between two looks at links that the kernel is removing.
+pub(super) const LINK_POLL: Duration = Duration::from_millis(10);

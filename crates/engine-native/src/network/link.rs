@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 
 use futures_util::TryStreamExt;
+use futures_util::future::try_join_all;
 use rtnetlink::packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkMessage};
 use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteType,
@@ -82,11 +83,7 @@ async fn wire_host(host: &Handle, wiring: &Wiring<'_>) -> io::Result<()> {
     // Only packets with the slot's own address are taken from it.
     set_interface("ipv4", wiring.name, "rp_filter", "1")?;
     let index = index_of(host, wiring.name).await?;
-    host.address()
-        .add(index, wiring.gateway.into(), 30)
-        .execute()
-        .await
-        .map_err(io_error)?;
+    host.address().add(index, wiring.gateway.into(), 30).execute().await.map_err(io_error)?;
     host.link()
         .set(LinkUnspec::new_with_index(index).up().build())
         .execute()
@@ -98,12 +95,7 @@ async fn wire_host(host: &Handle, wiring: &Wiring<'_>) -> io::Result<()> {
 /// without the host's rules a sandbox has no way to them, and learns so at once.
 async fn wire_guest(netlink: &Handle, wiring: &Wiring<'_>) -> io::Result<()> {
     let index = index_of(netlink, GUEST).await?;
-    netlink
-        .address()
-        .add(index, wiring.guest.into(), 32)
-        .execute()
-        .await
-        .map_err(io_error)?;
+    netlink.address().add(index, wiring.guest.into(), 32).execute().await.map_err(io_error)?;
     netlink
         .link()
         .set(LinkUnspec::new_with_index(index).up().build())
@@ -118,20 +110,19 @@ async fn wire_guest(netlink: &Handle, wiring: &Wiring<'_>) -> io::Result<()> {
             .onlink()
             .build()
     };
-    add_route(netlink, through(Ipv4Addr::UNSPECIFIED, 0)).await?;
-    for resolver in wiring.resolvers {
-        add_route(netlink, through(*resolver, 32)).await?;
-    }
     let own = wiring.host.iter().filter(|address| !wiring.resolvers.contains(address));
     let blocked = BLOCKED.iter().copied().chain(own.map(|address| (*address, 32)));
-    for (address, prefix) in blocked {
-        let route = RouteMessageBuilder::<Ipv4Addr>::new()
+    let prohibited = blocked.map(|(address, prefix)| {
+        RouteMessageBuilder::<Ipv4Addr>::new()
             .destination_prefix(address, prefix)
             .kind(RouteType::Prohibit)
-            .build();
-        add_route(netlink, route).await?;
-    }
-    Ok(())
+            .build()
+    });
+    let routes = prohibited
+        .chain(wiring.resolvers.iter().map(|resolver| through(*resolver, 32)))
+        .chain([through(Ipv4Addr::UNSPECIFIED, 0)]);
+    // Asked together: waiting for each answer would take longer than the kernel's work.
+    try_join_all(routes.map(|route| add_route(netlink, route))).await.map(drop)
 }
 
 /// A route that is already there is fine: two lists may name the same address.
@@ -222,8 +213,7 @@ fn route_of(message: &RouteMessage) -> Route {
         prefix: message.header.destination_prefix_length,
         interface: None,
         local: message.header.kind == RouteType::Local,
-        claim: message.header.protocol == PROTOCOL
-            && message.header.kind == RouteType::Unreachable,
+        claim: message.header.protocol == PROTOCOL && message.header.kind == RouteType::Unreachable,
     };
     for attribute in &message.attributes {
         match attribute {

@@ -106,11 +106,12 @@ impl Networks {
         Ok(network)
     }
 
-    /// Cuts a machine off and frees its slot. Idempotent.
+    /// Gives back what a dead machine had. Idempotent. Should anything of it still hold the
+    /// namespace, it is cut off a few seconds later.
     pub(crate) async fn release(&self, id: &SandboxId) {
         let slot = self.taken().remove(id).flatten();
         if let Some(slot) = slot {
-            self.pool.cut(slot).await;
+            self.pool.leave(slot);
         }
     }
 

@@ -4,14 +4,16 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use rtnetlink::Handle;
 use sandbank_engine::{Control, EngineError};
 use tokio::sync::Notify;
 
 use super::egress::{Egress, Outside};
-use super::limits::UPKEEP_INTERVAL;
+use super::limits::{LINK_GRACE, LINK_POLL, UPKEEP_INTERVAL};
 use super::link::Wiring;
+use super::namespace::Namespace;
 use super::{Network, link, namespace, resolver};
 
 /// A namespace that can reach what `outside` says.
@@ -24,6 +26,8 @@ struct Wired {
 struct Ready {
     empty: VecDeque<Network>,
     wired: VecDeque<Wired>,
+    /// Slots whose machines are dead, and when their links must be gone.
+    leaving: VecDeque<(Instant, u32)>,
 }
 
 pub(super) struct Pool {
@@ -37,6 +41,8 @@ pub(super) struct Pool {
     closed: AtomicBool,
     /// Held while refilling, so that nothing is added behind a close.
     filling: tokio::sync::Mutex<()>,
+    /// Held while links of dead machines are cut, so that none is cut after it was given anew.
+    cutting: tokio::sync::Mutex<()>,
 }
 
 impl Pool {
@@ -45,7 +51,7 @@ impl Pool {
         let (connection, netlink, _) = rtnetlink::new_connection()?;
         tokio::spawn(connection);
         let first = make_empty().await?;
-        let ready = Ready { empty: VecDeque::from([first]), wired: VecDeque::new() };
+        let ready = Ready { empty: VecDeque::from([first]), ..Ready::default() };
         let pool = Arc::new(Self {
             egress,
             netlink,
@@ -55,6 +61,7 @@ impl Pool {
             wanting: Arc::new(Notify::new()),
             closed: AtomicBool::new(false),
             filling: tokio::sync::Mutex::new(()),
+            cutting: tokio::sync::Mutex::new(()),
         });
         pool.egress.refresh(&pool.netlink).await;
         tokio::spawn(tend(Arc::downgrade(&pool), pool.wanting.clone()));
@@ -107,29 +114,74 @@ impl Pool {
         let slots = outside.subnet.slots();
         for _ in 0..slots {
             let slot = self.next_slot.fetch_add(1, Ordering::Relaxed) % slots;
-            let wiring = Wiring {
-                name: &self.egress.link_name(slot),
-                gateway: outside.subnet.gateway(slot),
-                guest: outside.subnet.guest(slot),
-                mtu: outside.mtu,
-                resolvers: &outside.resolvers,
-                host: &outside.host,
-            };
-            match link::wire(&self.netlink, &namespace, &wiring).await {
-                Ok(()) => {
-                    let resolv_conf = resolver::resolv_conf(&outside.resolvers);
-                    let network = Network { netns: namespace.fd, slot: Some(slot), resolv_conf };
-                    return Ok(Wired { network, outside });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(EngineError::io("wire a network namespace")(error)),
+            if !self.is_leaving(slot) && self.wire(&namespace, &outside, slot).await? {
+                return Ok(wired(namespace, outside, slot));
+            }
+        }
+        // The rest are in use or were until a moment ago; of those, the oldest is freed now.
+        let _cutting = self.cutting.lock().await;
+        while let Some(slot) = self.first_leaving(Instant::now() + LINK_GRACE) {
+            self.cut(slot).await;
+            self.forget_leaving(slot);
+            if self.wire(&namespace, &outside, slot).await? {
+                return Ok(wired(namespace, outside, slot));
             }
         }
         Err(EngineError::Exhausted(format!("all {slots} network slots are taken")))
     }
 
-    /// Removes a slot's link, whoever still has its namespace.
-    pub(super) async fn cut(&self, slot: u32) {
+    /// False when the slot is taken.
+    async fn wire(
+        &self,
+        namespace: &Namespace,
+        outside: &Outside,
+        slot: u32,
+    ) -> Result<bool, EngineError> {
+        let wiring = Wiring {
+            name: &self.egress.link_name(slot),
+            gateway: outside.subnet.gateway(slot),
+            guest: outside.subnet.guest(slot),
+            mtu: outside.mtu,
+            resolvers: &outside.resolvers,
+            host: &outside.host,
+        };
+        match link::wire(&self.netlink, namespace, &wiring).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(EngineError::io("wire a network namespace")(error)),
+        }
+    }
+
+    /// Notes that a slot's machine is dead. The kernel removes its link with the namespace, many
+    /// at a time, which is far quicker than asking it for each; a link that is still there after
+    /// the grace is cut, whoever has its namespace.
+    pub(super) fn leave(&self, slot: u32) {
+        self.ready().leaving.push_back((Instant::now() + LINK_GRACE, slot));
+    }
+
+    fn is_leaving(&self, slot: u32) -> bool {
+        self.ready().leaving.iter().any(|(_, leaving)| *leaving == slot)
+    }
+
+    fn first_leaving(&self, due_by: Instant) -> Option<u32> {
+        let ready = self.ready();
+        ready.leaving.front().filter(|(due, _)| *due <= due_by).map(|(_, slot)| *slot)
+    }
+
+    /// Only when its link has been cut: until then nobody may have the slot.
+    fn forget_leaving(&self, slot: u32) {
+        self.ready().leaving.retain(|(_, leaving)| *leaving != slot);
+    }
+
+    async fn cut_overdue(&self) {
+        let _cutting = self.cutting.lock().await;
+        while let Some(slot) = self.first_leaving(Instant::now()) {
+            self.cut(slot).await;
+            self.forget_leaving(slot);
+        }
+    }
+
+    async fn cut(&self, slot: u32) {
         if let Err(error) = link::delete(&self.netlink, &self.egress.link_name(slot)).await {
             tracing::warn!(%error, slot, "failed to remove a sandbox's link");
         }
@@ -160,14 +212,14 @@ impl Pool {
         self.closed.store(true, Ordering::Release);
         self.wanting.notify_one();
         let _filling = self.filling.lock().await;
-        let pooled: Vec<u32> = {
+        let leaving: Vec<u32> = {
             let mut ready = self.ready();
             ready.empty.clear();
-            ready.wired.drain(..).filter_map(|wired| wired.network.slot).collect()
+            let pooled: Vec<Wired> = ready.wired.drain(..).collect();
+            let pooled = pooled.into_iter().filter_map(|wired| wired.network.slot);
+            pooled.chain(ready.leaving.drain(..).map(|(_, slot)| slot)).collect()
         };
-        for slot in pooled {
-            self.cut(slot).await;
-        }
+        self.wait_gone(&leaving).await;
         // Links that are left belong to machines, which go on without us.
         match link::names(&self.netlink, &self.egress.links).await {
             Ok(names) if names.is_empty() => self.egress.undo(&self.netlink).await,
@@ -175,6 +227,27 @@ impl Pool {
             Err(error) => tracing::warn!(%error, "failed to list the links"),
         }
     }
+
+    /// Their namespaces are closed: the kernel is removing their links.
+    async fn wait_gone(&self, slots: &[u32]) {
+        let deadline = Instant::now() + LINK_GRACE;
+        let mut left: Vec<u32> = slots.to_vec();
+        while !left.is_empty() && Instant::now() < deadline {
+            let Ok(names) = link::names(&self.netlink, &self.egress.links).await else { break };
+            left.retain(|slot| names.contains(&self.egress.link_name(*slot)));
+            if !left.is_empty() {
+                tokio::time::sleep(LINK_POLL).await;
+            }
+        }
+        for slot in left {
+            self.cut(slot).await;
+        }
+    }
+}
+
+fn wired(namespace: Namespace, outside: Outside, slot: u32) -> Wired {
+    let resolv_conf = resolver::resolv_conf(&outside.resolvers);
+    Wired { network: Network { netns: namespace.fd, slot: Some(slot), resolv_conf }, outside }
 }
 
 async fn make_empty() -> io::Result<Network> {
@@ -185,15 +258,19 @@ async fn make_empty() -> io::Result<Network> {
 
 /// Refills when something was taken and looks at the host now and then. Ends with its pool.
 async fn tend(pool: Weak<Pool>, wanting: Arc<Notify>) {
+    let mut next_upkeep = Instant::now() + UPKEEP_INTERVAL;
     loop {
-        let woken = tokio::time::timeout(UPKEEP_INTERVAL, wanting.notified()).await;
+        // An end of the wait is no error: there is something to look at.
+        let _ = tokio::time::timeout(LINK_GRACE, wanting.notified()).await;
         let Some(pool) = pool.upgrade() else { return };
         if pool.is_closed() {
             return;
         }
-        if woken.is_err() {
+        if next_upkeep <= Instant::now() {
+            next_upkeep = Instant::now() + UPKEEP_INTERVAL;
             pool.egress.refresh(&pool.netlink).await;
         }
         pool.refill().await;
+        pool.cut_overdue().await;
     }
 }

@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn the_first_file_with_a_usable_resolver_counts() {
         let dir = tempfile::tempdir().unwrap();
-        let files: Vec<PathBuf> = ["stub", "missing", "real"].map(|name| dir.path().join(name)).to_vec();
+        let files: Vec<PathBuf> =
+            ["stub", "missing", "real"].map(|name| dir.path().join(name)).to_vec();
         std::fs::write(&files[0], "nameserver 127.0.0.53\n").unwrap();
         std::fs::write(&files[2], "nameserver 192.0.2.53\n").unwrap();
         assert_eq!(find(&files), [Ipv4Addr::new(192, 0, 2, 53)]);

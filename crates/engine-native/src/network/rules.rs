@@ -71,7 +71,7 @@ table inet {table} {{
     type filter hook forward priority -10; policy accept;
     iifname \"{links}*\" jump from_sandbox
     oifname \"{links}*\" jump to_sandbox
-    iifname @guarded jump for_others
+    meta nfproto ipv4 iifname @guarded jump for_others
   }}
   chain from_sandbox {{
     meta nfproto ipv6 drop

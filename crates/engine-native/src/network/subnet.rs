@@ -106,7 +106,9 @@ mod tests {
         for good in ["10.213.0.0/18", "192.168.7.0/24", "172.16.0.0/12", "10.0.0.8/29"] {
             assert_eq!(good.parse::<Subnet>().unwrap().to_string(), good);
         }
-        for bad in ["", "10.0.0.0", "8.8.8.0/24", "10.0.0.1/24", "10.0.0.0/30", "10.0.0.0/8", "::/64"] {
+        for bad in
+            ["", "10.0.0.0", "8.8.8.0/24", "10.0.0.1/24", "10.0.0.0/30", "10.0.0.0/8", "::/64"]
+        {
             assert!(bad.parse::<Subnet>().is_err(), "{bad:?} was accepted");
         }
     }
@@ -114,16 +116,21 @@ mod tests {
     #[test]
     fn overlaps_are_seen_from_both_sides() {
         let subnet = Subnet::default();
-        for (address, prefix) in [([10, 0, 0, 0], 8), ([10, 213, 5, 0], 24), ([10, 213, 0, 0], 18)] {
+        for (address, prefix) in [([10, 0, 0, 0], 8), ([10, 213, 5, 0], 24), ([10, 213, 0, 0], 18)]
+        {
             assert!(subnet.overlaps(address.into(), prefix));
         }
-        for (address, prefix) in [([10, 213, 64, 0], 18), ([10, 212, 0, 0], 16), ([192, 168, 0, 0], 16)] {
+        for (address, prefix) in
+            [([10, 213, 64, 0], 18), ([10, 212, 0, 0], 16), ([192, 168, 0, 0], 16)]
+        {
             assert!(!subnet.overlaps(address.into(), prefix));
         }
         let all: Vec<Subnet> = CANDIDATES.to_vec();
         for (index, one) in all.iter().enumerate() {
             assert_eq!(one.to_string().parse::<Subnet>(), Ok(*one));
-            assert!(!all[index + 1..].iter().any(|other| one.overlaps(other.address, other.prefix)));
+            assert!(
+                !all[index + 1..].iter().any(|other| one.overlaps(other.address, other.prefix))
+            );
         }
     }
 }

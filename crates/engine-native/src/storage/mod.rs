@@ -46,6 +46,7 @@ pub(crate) trait Storage: Send + Sync {
     fn usage(&self, id: &SandboxId) -> Result<u64, EngineError>;
 
     /// A writable copy of the workspace as it is now, with the same quota.
+    #[allow(dead_code, reason = "checkpoints are made of it; the engine trait has none yet")]
     fn snapshot(&self, id: &SandboxId, to: &SandboxId) -> Result<PathBuf, EngineError>;
 
     /// Takes the workspace away at once; its blocks are freed in the background. Idempotent.

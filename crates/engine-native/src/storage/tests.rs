@@ -71,7 +71,8 @@ impl Drop for DataDir {
 
 fn fill(path: &Path, bytes: u64) -> std::io::Result<()> {
     let mut file = std::fs::File::create(path)?;
-    let block: Vec<u8> = (0..1u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let block: Vec<u8> =
+        (0..1u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     for _ in 0..bytes >> 20 {
         file.write_all(&block)?;
     }
@@ -92,7 +93,7 @@ fn a_workspace_belongs_to_the_canonical_user() {
         assert_eq!(path, storage.path(&id));
         let stat = std::fs::metadata(&path).unwrap();
         assert_eq!((stat.uid(), stat.gid(), stat.mode() & 0o7777), (1000, 1000, 0o755));
-        assert_eq!(storage.list().unwrap(), [id.clone()]);
+        assert_eq!(storage.list().unwrap(), std::slice::from_ref(&id));
         storage.delete(&id).unwrap();
         storage.close();
     }
@@ -144,7 +145,7 @@ fn the_quota_is_enforced_and_room_comes_back() {
     let error = fill(&path.join("too-much"), QUOTA).unwrap_err();
     assert_eq!(errno(&error), libc::EDQUOT, "{error}");
     let taken = storage.usage(&id).unwrap();
-    assert!(taken <= QUOTA && taken >= QUOTA / 2, "{taken} bytes taken of {QUOTA}");
+    assert!((QUOTA / 2..=QUOTA).contains(&taken), "{taken} bytes taken of {QUOTA}");
 
     std::fs::remove_file(path.join("too-much")).unwrap();
     rustix::fs::syncfs(std::fs::File::open(&path).unwrap()).unwrap();
@@ -242,7 +243,7 @@ fn a_pool_survives_a_daemon_that_died_and_one_that_closed() {
     // As a reboot does.
     rustix::mount::unmount(data.path().join("pool"), rustix::mount::UnmountFlags::empty()).unwrap();
     let storage = open(data.path(), StorageKind::Auto, POOL_BYTES).unwrap();
-    assert_eq!(storage.list().unwrap(), [id.clone()]);
+    assert_eq!(storage.list().unwrap(), std::slice::from_ref(&id));
     let error = fill(&storage.path(&id).join("too-much"), 2 * QUOTA).unwrap_err();
     assert_eq!(errno(&error), libc::EDQUOT, "the quota is still in force");
     storage.delete(&id).unwrap();
@@ -271,6 +272,30 @@ fn full_quotas_that_are_already_on_are_used() {
     storage.delete(&source).unwrap();
     storage.delete(&copy).unwrap();
     storage.close();
+}
+
+#[test]
+fn a_data_directory_on_btrfs_with_quotas_needs_no_pool() {
+    let outer = DataDir::new();
+    let Some(pool) = outer.pool() else { return };
+    let data_dir = outer.path().join("pool/data");
+    let storage = open(&data_dir, StorageKind::Auto, POOL_BYTES).unwrap();
+    assert_eq!(storage.kind(), "btrfs");
+    assert!(!data_dir.join("pool.img").exists());
+    let id = SandboxId::random();
+    let path = storage.create(&id, Some(QUOTA)).unwrap();
+    assert!(path.starts_with(&data_dir));
+    let error = fill(&path.join("too-much"), 2 * QUOTA).unwrap_err();
+    assert_eq!(errno(&error), libc::EDQUOT);
+    drop(storage);
+    let storage = open(&data_dir, StorageKind::Auto, POOL_BYTES).unwrap();
+    assert_eq!(storage.list().unwrap(), std::slice::from_ref(&id));
+    storage.delete(&id).unwrap();
+    storage.close();
+    drop(storage);
+    remove_tree(&data_dir).unwrap();
+    pool.close();
+    outer.wait_for_no_residue();
 }
 
 #[test]
@@ -326,7 +351,7 @@ fn half_a_pool_is_made_again_and_a_half_made_workspace_is_listed() {
     let id = SandboxId::random();
     let path = storage.create(&id, None).unwrap();
     std::os::unix::fs::chown(&path, Some(0), Some(0)).unwrap();
-    assert_eq!(storage.list().unwrap(), [id.clone()]);
+    assert_eq!(storage.list().unwrap(), std::slice::from_ref(&id));
     storage.delete(&id).unwrap();
     storage.close();
 }

@@ -13,10 +13,8 @@ use rustix::io::Errno;
 
 use super::limits::{USAGE_ENTRIES, WALK_DEPTH};
 
-const DIRECTORY: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Names read from one directory before they are worked off.
 const BATCH: usize = 1024;

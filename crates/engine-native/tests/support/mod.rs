@@ -18,7 +18,34 @@ use sandbank_protocol::{CommandSpec, Ending, Frame, StdinMode, StreamKind};
 pub struct TestEngine {
     pub engine: Arc<NativeEngine>,
     pub settings: NativeSettings,
-    _data: Arc<tempfile::TempDir>,
+    data: Data,
+}
+
+/// The directory of one test, and what must not outlive it even when the test fails.
+struct Data {
+    dir: tempfile::TempDir,
+    instance: InstanceId,
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        let machines = self.dir.path().join("data/machines");
+        for entry in std::fs::read_dir(machines).into_iter().flatten().flatten() {
+            let record = std::fs::read(entry.path().join("machine.json")).unwrap_or_default();
+            let record: serde_json::Value = serde_json::from_slice(&record).unwrap_or_default();
+            if let Some(pid) = record["process"]["pid"].as_i64() {
+                println!("killing the machine of a failed test, process {pid}");
+                let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+            }
+        }
+        for path in residue::cgroups(self.instance.as_str()) {
+            let path = path.trim_start_matches("cgroup ");
+            for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+                let _ = std::fs::remove_dir(entry.path());
+            }
+            let _ = std::fs::remove_dir(path);
+        }
+    }
 }
 
 pub struct Output {
@@ -52,25 +79,27 @@ impl TestEngine {
 
     pub async fn start_with(change: impl FnOnce(&mut NativeSettings)) -> Self {
         let data = tempfile::Builder::new().prefix("sandbank-native-").tempdir().unwrap();
-        let mut settings = NativeSettings::new(data.path().join("data"), InstanceId::random());
+        let data = Data { dir: data, instance: InstanceId::random() };
+        let mut settings =
+            NativeSettings::new(data.dir.path().join("data"), data.instance.clone());
         settings.storage = StorageKind::Plain;
         settings.user_namespaces_ready = 4;
         settings.networks_ready = 2;
         settings.cgroups_ready = 4;
         change(&mut settings);
         let engine = Arc::new(NativeEngine::start(settings.clone()).await.unwrap());
-        Self { engine, settings, _data: Arc::new(data) }
+        Self { engine, settings, data }
     }
 
     /// What a daemon that was killed leaves to the next: nothing is shut down.
     pub async fn restart(self) -> Self {
-        let Self { engine, settings, _data } = self;
+        let Self { engine, settings, data } = self;
         drop(Arc::into_inner(engine).expect("nobody else uses the engine"));
         // Tasks of the old engine let go of the directory when they are next polled.
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {
             match NativeEngine::start(settings.clone()).await {
-                Ok(engine) => return Self { engine: Arc::new(engine), settings, _data },
+                Ok(engine) => return Self { engine: Arc::new(engine), settings, data },
                 Err(error) if Instant::now() > deadline => panic!("{error}"),
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
@@ -122,6 +151,10 @@ pub fn spec() -> MachineSpec {
         network: NetworkMode::None,
         env: BTreeMap::new(),
     }
+}
+
+pub fn spec_with_id(id: &SandboxId) -> MachineSpec {
+    MachineSpec { id: id.clone(), ..spec() }
 }
 
 pub async fn run(client: &RunnerClient, argv: &[&str]) -> Output {

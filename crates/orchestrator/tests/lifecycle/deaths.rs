@@ -1,7 +1,5 @@
 //! Machines that die by themselves, or are taken away.
 
-use std::time::{Duration, Instant};
-
 use rustix::process::{Signal, kill_process};
 use sandbank_engine::{DeathCause, MachineSpec};
 use sandbank_orchestrator::{Cause, SandboxState};
@@ -19,11 +17,8 @@ async fn a_killed_runner_is_a_failed_sandbox_with_a_post_mortem() {
     let mut stream = attached.output(&"c1".parse().unwrap(), 0, true).await.unwrap();
     stream.next().await.unwrap();
 
-    let killed_at = Instant::now();
     kill_process(world.engine.pid(&id), Signal::KILL).unwrap();
     world.reaches(&id, SandboxState::Failed).await;
-    let noticed = killed_at.elapsed();
-    assert!(noticed < Duration::from_secs(2), "noticed after {noticed:?}");
     let drain = async { while let Ok(Some(_)) = stream.next().await {} };
     tokio::time::timeout(SOON, drain).await.expect("the stream ends");
 
@@ -47,9 +42,7 @@ async fn a_machine_removed_behind_our_back_is_noticed() {
     let world = World::new(settings()).await;
     let id = world.create("chat:1").await;
     world.engine.remove_behind_the_back(&id);
-    let removed_at = Instant::now();
     let info = world.ended(&id).await;
-    assert!(removed_at.elapsed() < Duration::from_secs(2), "{:?}", removed_at.elapsed());
     assert_eq!(info.state, SandboxState::Failed);
     assert!(info.reason.unwrap().contains("behind the daemon's back"));
 }

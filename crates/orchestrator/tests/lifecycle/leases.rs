@@ -7,7 +7,7 @@ use sandbank_test_support::eventually;
 
 use crate::world::{SOON, World, request, settings};
 
-const TTL: Duration = Duration::from_millis(1500);
+const TTL: Duration = Duration::from_millis(2500);
 
 async fn short_lived() -> World {
     World::new(Settings { default_idle_ttl: TTL, ..settings() }).await
@@ -35,13 +35,13 @@ async fn a_command_longer_than_the_ttl_keeps_its_sandbox() {
     let world = short_lived().await;
     let id = world.create("chat:1").await;
     let start = Instant::now();
-    world.start_script(&id, "long", "sleep 4; echo done").await;
+    world.start_script(&id, "long", "sleep 5; echo done").await;
     let busy = world.info(&id).await;
     assert!(busy.busy && busy.expires_at_ms.is_none() && busy.commands_running == 1, "{busy:?}");
     // Not held while it runs: only the running command keeps the sandbox.
     world.ended(&id).await;
     let lived = start.elapsed();
-    assert!(lived >= Duration::from_secs(4) + TTL, "it went after {lived:?}");
+    assert!(lived >= Duration::from_secs(5) + TTL, "it went after {lived:?}");
     let post_mortem =
         world.run(|daemon| async move { daemon.post_mortem(&id).await.unwrap() }).await;
     assert_eq!(post_mortem.last_output, "done\n");

@@ -57,7 +57,7 @@ async fn a_paused_sandbox_stays_paused_over_a_restart_and_can_be_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_paused_sandbox_expires_and_a_busy_one_does_not() {
-    let ttl = Duration::from_secs(1);
+    let ttl = Duration::from_secs(3);
     let world = World::new(Settings { default_idle_ttl: ttl, ..settings() }).await;
     let (idle, busy) = (world.create("chat:1").await, world.create("chat:2").await);
     world.start_script(&busy, "c1", "sleep 60").await;

@@ -102,7 +102,7 @@ async fn a_closed_port_answers_http_with_502() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_connection_keeps_the_sandbox() {
-    let ttl = Duration::from_secs(1);
+    let ttl = Duration::from_secs(3);
     let world = World::new(Settings { default_idle_ttl: ttl, ..settings() }).await;
     let inside = inside().await;
     let id = create(&world, vec![inside.port]).await;

@@ -61,7 +61,7 @@ async fn deadlines_are_kept_over_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_expired_while_the_daemon_was_down_goes_unless_it_is_busy() {
-    let ttl = Duration::from_millis(700);
+    let ttl = Duration::from_secs(2);
     let mut world = World::new(Settings { default_idle_ttl: ttl, ..settings() }).await;
     let (idle, busy) = (world.create("chat:1").await, world.create("chat:2").await);
     world.start_script(&busy, "long", "sleep 60").await;

@@ -91,10 +91,6 @@ impl World {
         let (clock, path) = (self.clock.clone(), self.data.path().join("sandbank.db"));
         let start = runtime.spawn(async move {
             let store = Store::open(&path).await.unwrap();
-            // Tasks of a killed runtime let go of the lock one after the other.
-            eventually("the last daemon to be gone", SOON, || async { store.claim().ok() })
-                .await
-                .unwrap();
             Orchestrator::start_with_clock(settings, engine, store, clock).await.unwrap()
         });
         self.daemon = Some((start.await.unwrap(), runtime));
@@ -104,7 +100,9 @@ impl World {
     pub(crate) fn kill(&mut self) {
         let (orchestrator, runtime) = self.daemon.take().expect("a daemon runs");
         drop(orchestrator);
-        runtime.shutdown_background();
+        // A runtime must not be waited for on another one's thread.
+        let gone = std::thread::spawn(move || runtime.shutdown_timeout(SOON));
+        gone.join().expect("the runtime ends");
     }
 
     pub(crate) async fn restart_after_kill(&mut self) {

@@ -17,11 +17,10 @@ use super::output::Output;
 use super::source::{AsyncDescriptor, Source};
 use super::stdin::{Sink, Stdin};
 use crate::cgroups::{CommandCgroups, Lease, OomCounter};
-use crate::limits::PIPE_BYTES;
 use crate::privileges::{AsRunner, FileIdentity};
-use crate::{descriptors, pty};
 use crate::spawn::{Placement, Program, SpawnError, Spawner, Surroundings};
 use crate::tree::Tree;
+use crate::{descriptors, pty};
 
 /// What all commands of this sandbox share.
 pub(crate) struct Launcher {
@@ -225,7 +224,6 @@ impl Streams {
 
 fn output_pipe(stream: StreamKind) -> io::Result<(OwnedFd, Source)> {
     let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    let _ = rustix::pipe::fcntl_setpipe_size(&ours, PIPE_BYTES);
     Ok((theirs, Source::new(watch(ours, Interest::READABLE)?, stream)))
 }
 

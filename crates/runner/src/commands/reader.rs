@@ -9,7 +9,7 @@ use sandbank_protocol::Frame;
 use tokio::sync::mpsc;
 
 use super::Command;
-use super::output::OutputReader;
+use super::output::{Output, OutputReader};
 use crate::clock::now_ms;
 use crate::http::{Open, RunnerBody};
 use crate::limits::{HEARTBEAT_INTERVAL, MAX_JOINED_BYTES, READER_CHUNKS};
@@ -21,7 +21,7 @@ pub(crate) fn stream(command: Rc<Command>, after: u64, follow: bool, open: Open)
         let _open = open;
         tokio::select! {
             () = sender.closed() => {}
-            _ = send_frames(&command, after, follow, &sender) => {}
+            _ = send_frames(command.output(), after, follow, &sender) => {}
         }
     });
     let chunks = futures_util::stream::poll_fn(move |context| {
@@ -33,12 +33,12 @@ pub(crate) fn stream(command: Rc<Command>, after: u64, follow: bool, open: Open)
 type Gone = mpsc::error::SendError<Bytes>;
 
 async fn send_frames(
-    command: &Command,
+    output: &Output,
     after: u64,
     follow: bool,
     sender: &mpsc::Sender<Bytes>,
 ) -> Result<(), Gone> {
-    let mut reader = OutputReader::new(command.output(), after);
+    let mut reader = OutputReader::new(output, after);
     loop {
         let growth = reader.growth();
         send_available(&mut reader, sender).await?;
@@ -79,5 +79,73 @@ async fn send_available(
             permit.send(joined.split().freeze());
             sender.send(payload).await?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbank_protocol::{FrameDecoder, StreamKind};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_carries_heartbeats_and_then_what_comes() {
+        let output = Output::new(1 << 20);
+        output.append(1, StreamKind::Stdout, Bytes::from_static(b"first"), drop);
+        let (sender, mut receiver) = mpsc::channel(READER_CHUNKS);
+        let speaking = async {
+            tokio::time::sleep(HEARTBEAT_INTERVAL * 2 + HEARTBEAT_INTERVAL / 2).await;
+            output.append(2, StreamKind::Stderr, Bytes::from_static(b"second"), drop);
+            output.end(3, Bytes::from_static(b"{}"));
+        };
+        let reading = async {
+            send_frames(&output, 0, true, &sender).await.unwrap();
+            drop(sender);
+        };
+        let mut decoder = FrameDecoder::default();
+        let mut frames = Vec::new();
+        let hearing = async {
+            while let Some(chunk) = receiver.recv().await {
+                decoder.push(&chunk);
+                while let Some(frame) = decoder.next_frame().unwrap() {
+                    frames.push(frame);
+                }
+            }
+        };
+        tokio::join!(speaking, reading, hearing);
+        let kinds: Vec<&str> = frames
+            .iter()
+            .map(|frame| match frame {
+                Frame::Output { .. } => "output",
+                Frame::Heartbeat { .. } => "heartbeat",
+                Frame::Ended { .. } => "ended",
+                Frame::Dropped { .. } => "dropped",
+            })
+            .collect();
+        assert_eq!(kinds, ["output", "heartbeat", "heartbeat", "output", "ended"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_frames_and_small_ones_keep_their_order() {
+        let output = Output::new(64 << 20);
+        let sizes = [1, 100_000, 5, 5, 9_000, 131_072, 0, 40_000, 3];
+        for size in sizes {
+            output.append(0, StreamKind::Stdout, Bytes::from(vec![7; size]), drop);
+        }
+        output.end(0, Bytes::from_static(b"{}"));
+        let (sender, mut receiver) = mpsc::channel(100);
+        send_frames(&output, 0, false, &sender).await.unwrap();
+        drop(sender);
+        let mut decoder = FrameDecoder::default();
+        while let Some(chunk) = receiver.recv().await {
+            decoder.push(&chunk);
+        }
+        for (index, size) in sizes.into_iter().enumerate() {
+            let Some(Frame::Output { seq, data, .. }) = decoder.next_frame().unwrap() else {
+                panic!("frame {index} is missing");
+            };
+            assert_eq!((seq, data.len()), (index as u64 + 1, size));
+        }
+        assert!(matches!(decoder.next_frame().unwrap(), Some(Frame::Ended { .. })));
     }
 }

@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::buffers::{Buffers, CARRY_BYTES};
 use super::utf8::unfinished_tail;
-use crate::limits::READ_BYTES;
+use crate::limits::{PIPE_BYTES, READ_BYTES};
 
 pub(crate) type AsyncDescriptor = Rc<AsyncFd<OwnedFd>>;
 
@@ -20,8 +20,13 @@ pub(crate) struct Source {
     /// The beginning of a character whose rest was not written yet.
     carry: [u8; CARRY_BYTES],
     carried: usize,
+    /// The pipe was made larger, or refused to be, or is none.
+    grown: bool,
     at_end: bool,
 }
+
+/// A read this large means that the writer waits for the reader: the size of a default pipe.
+const BUSY_BYTES: usize = 64 << 10;
 
 /// What one read brought.
 pub(crate) enum Read {
@@ -35,7 +40,8 @@ pub(crate) enum Read {
 
 impl Source {
     pub(crate) fn new(descriptor: AsyncDescriptor, stream: StreamKind) -> Self {
-        Self { descriptor, stream, carry: [0; CARRY_BYTES], carried: 0, at_end: false }
+        let grown = stream == StreamKind::Pty;
+        Self { descriptor, stream, carry: [0; CARRY_BYTES], carried: 0, grown, at_end: false }
     }
 
     pub(crate) fn stream(&self) -> StreamKind {
@@ -66,6 +72,9 @@ impl Source {
         buffer.extend_from_slice(&self.carry[..self.carried]);
         match read_into(&self.descriptor, &mut buffer) {
             Ok(count) if count > 0 => {
+                if count >= BUSY_BYTES && !self.grown {
+                    self.grow();
+                }
                 let tail = unfinished_tail(&buffer);
                 let whole = buffer.len() - tail;
                 self.carry[..tail].copy_from_slice(&buffer[whole..]);
@@ -84,6 +93,13 @@ impl Source {
                 Read::End
             }
         }
+    }
+
+    /// Only for streams that fill their pipe: the kernel counts pipe sizes per user, and gives a
+    /// user with too many hardly any for further pipes.
+    fn grow(&mut self) {
+        self.grown = true;
+        let _ = rustix::pipe::fcntl_setpipe_size(self.descriptor.get_ref(), PIPE_BYTES);
     }
 
     /// What is held back, when nothing can complete it any more.

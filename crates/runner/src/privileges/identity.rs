@@ -18,7 +18,7 @@ impl FileIdentity {
         Self { workload: workload.map(|workload| (workload.uid, workload.gid)) }
     }
 
-    /// Whom commands run as, and whether there are supplementary groups to drop.
+    /// Whom commands run as: user and group.
     pub(crate) fn workload(&self) -> Option<(u32, u32)> {
         self.workload
     }

@@ -29,11 +29,8 @@ pub(super) fn restrict(writable: &[String]) -> Result<(), ConfineError> {
     rules = rules.add_rule(PathBeneath::new(root, AccessFs::from_read(NEWEST))).map_err(failed)?;
     // A tree that does not exist cannot be written either.
     for tree in writable.iter().map(Path::new).filter(|tree| tree.exists()) {
-        let access = if tree.is_dir() {
-            AccessFs::from_all(NEWEST)
-        } else {
-            AccessFs::from_file(NEWEST)
-        };
+        let access =
+            if tree.is_dir() { AccessFs::from_all(NEWEST) } else { AccessFs::from_file(NEWEST) };
         rules = rules.add_rule(PathBeneath::new(open(tree)?, access)).map_err(failed)?;
     }
     match rules.restrict_self().map_err(failed)?.ruleset {

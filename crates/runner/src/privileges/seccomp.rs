@@ -12,7 +12,7 @@ impl Program {
     pub(super) fn from_hex(hex: &str) -> Result<Self, ConfineError> {
         const BYTES: usize = size_of::<libc::sock_filter>();
         let bytes = decode(hex).ok_or(ConfineError::MalformedSeccomp)?;
-        if bytes.is_empty() || bytes.len() % BYTES != 0 || bytes.len() / BYTES > 0xffff {
+        if bytes.is_empty() || !bytes.len().is_multiple_of(BYTES) || bytes.len() / BYTES > 0xffff {
             return Err(ConfineError::MalformedSeccomp);
         }
         let filters = bytes.chunks_exact(BYTES).map(|raw| libc::sock_filter {
@@ -71,7 +71,7 @@ fn statement(code: u32, k: u32) -> libc::sock_filter {
 fn decode(hex: &str) -> Option<Vec<u8>> {
     let digits = hex.as_bytes();
     let value = |digit: u8| (digit as char).to_digit(16);
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     let pairs = digits.chunks_exact(2);

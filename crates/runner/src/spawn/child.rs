@@ -23,7 +23,7 @@ pub(super) struct Task {
     pub(super) identity: Option<Identity>,
     /// Null when commands get no filter of their own.
     pub(super) filter: *const libc::sock_fprog,
-    pub(super) reset_oom_score: bool,
+    pub(super) oom_score: *const c_char,
     pub(super) open_files: libc::rlimit,
     /// Written by the child, read by the parent once it runs again.
     pub(super) outcome: Outcome,
@@ -88,9 +88,7 @@ unsafe fn prepare(task: &Task) -> Step {
         if let Some(file) = task.cgroup_file {
             call!("enter its cgroup", libc::SYS_write, file, c"0".as_ptr(), 1usize)?;
         }
-        if task.reset_oom_score {
-            give_up_oom_protection()?;
-        }
+        prefer_for_oom(task.oom_score);
         call!("start a session", libc::SYS_setsid)?;
         attach(task)?;
         call!(
@@ -157,24 +155,26 @@ unsafe fn become_workload(identity: Identity) -> Step {
     }
 }
 
-/// The file belongs to the runner's own user, not to the one it does file operations as.
+/// Makes the child die before the runner when memory runs out. The file belongs to the runner's
+/// own user, not to the one it does file operations as. Where it cannot be written, commands are
+/// as likely to be chosen as the runner.
 ///
 /// # Safety
 /// As for [`prepare`].
-unsafe fn give_up_oom_protection() -> Step {
-    const STEP: &str = "become killable when memory runs out";
-    // SAFETY: the strings are static; the descriptor is the one just opened.
+unsafe fn prefer_for_oom(score: *const c_char) {
+    // SAFETY: the strings are null-terminated; the descriptor is the one just opened.
     unsafe {
         let uid = libc::syscall(libc::SYS_geteuid);
         let before = libc::syscall(libc::SYS_setfsuid, uid);
         let path = c"/proc/self/oom_score_adj".as_ptr();
         let flags = libc::O_WRONLY | libc::O_CLOEXEC;
         let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags);
-        let written = libc::syscall(libc::SYS_write, file, c"0".as_ptr(), 1usize);
-        let errno = *libc::__errno_location();
-        libc::syscall(libc::SYS_close, file);
         libc::syscall(libc::SYS_setfsuid, before);
-        if written == 1 { Ok(()) } else { Err((STEP, errno)) }
+        if file >= 0 {
+            let length = CStr::from_ptr(score).count_bytes();
+            libc::syscall(libc::SYS_write, file, score, length);
+            libc::syscall(libc::SYS_close, file);
+        }
     }
 }
 

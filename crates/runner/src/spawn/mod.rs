@@ -10,6 +10,7 @@ mod stack;
 
 pub(crate) use program::Program;
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -53,8 +54,8 @@ pub(crate) struct Spawner {
     identity: Option<Identity>,
     /// Present when the engine gave a seccomp filter; see [`privileges::hide_clone3`].
     filter: Option<privileges::Program>,
-    /// The runner is protected from the out-of-memory killer; its children must not be.
-    oom_protected: bool,
+    /// Above the runner's own, so that a command dies first when memory runs out.
+    oom_score: CString,
     /// The runner raised its own limit of open descriptors; children get the old one.
     open_files: libc::rlimit,
 }
@@ -69,12 +70,11 @@ impl Spawner {
         let groups = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
         let drop_groups = groups != 0;
         let identity = identity.workload().map(|(uid, gid)| Identity { uid, gid, drop_groups });
-        let oom_score = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
         Ok(Self {
             stack: Stack::new()?,
             identity,
             filter: filtered.then(privileges::hide_clone3),
-            oom_protected: oom_score.trim_start().starts_with('-'),
+            oom_score: command_oom_score(),
             open_files,
         })
     }
@@ -102,7 +102,7 @@ impl Spawner {
             },
             identity: self.identity,
             filter: filter.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
-            reset_oom_score: self.oom_protected,
+            oom_score: self.oom_score.as_ptr(),
             open_files: self.open_files,
             outcome: Outcome::default(),
         };
@@ -122,6 +122,14 @@ impl Spawner {
             }
         }
     }
+}
+
+fn command_oom_score() -> CString {
+    const ABOVE_RUNNER: i32 = 300;
+    const HIGHEST: i32 = 1_000;
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+    let score = own.trim().parse().unwrap_or(0).max(0) + ABOVE_RUNNER;
+    CString::new(score.min(HIGHEST).to_string()).expect("digits contain no NUL")
 }
 
 /// A handler that ran in the child would run in the runner's memory, so none may.

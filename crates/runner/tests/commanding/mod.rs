@@ -3,9 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use sandbank_channel::{ChannelError, OutputStream, RunnerClient};
-use sandbank_protocol::{
-    CommandId, CommandSpec, Ending, FaultCode, Frame, StdinMode, StreamKind,
-};
+use sandbank_protocol::{CommandId, CommandSpec, Ending, FaultCode, Frame, StdinMode, StreamKind};
 
 pub(crate) fn id(text: &str) -> CommandId {
     text.parse().unwrap()

@@ -1,6 +1,8 @@
 //! The API over a real listener, a real orchestrator and real runners; only the machines are
 //! plain processes, so that no privilege is needed.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod access;
 mod breakable;
 mod commands;
@@ -8,6 +10,7 @@ mod events;
 mod files;
 mod http;
 mod limits;
+mod log_lines;
 mod logs;
 #[allow(dead_code, reason = "the orchestrator's tests use all of it")]
 #[path = "../../../orchestrator/tests/lifecycle/process_engine.rs"]

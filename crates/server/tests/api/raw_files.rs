@@ -20,7 +20,7 @@ fn get(world: &World, id: &str, path: &str) -> reqwest::RequestBuilder {
 async fn a_large_file_goes_in_and_out_unchanged() {
     let world = World::start().await;
     let id = world.sandbox().await;
-    let content: Vec<u8> = (0..20_000_000u32).map(|n| (n * 7 >> 3) as u8).collect();
+    let content: Vec<u8> = (0..20_000_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
     let stat = put(&world, &id, "path=big&mode=0600", content.clone()).await;
     let stat: serde_json::Value = stat.json().await.unwrap();
     assert_eq!((&stat["size"], &stat["mode"]), (&content.len().into(), &0o600.into()));

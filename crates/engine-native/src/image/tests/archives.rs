@@ -105,7 +105,10 @@ pub(super) fn small_root() -> Tar {
     Tar::new()
         .dir("./")
         .dir("./etc/")
-        .file("./etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnode:x:1000:1000::/home/node:/bin/sh\n")
+        .file(
+            "./etc/passwd",
+            b"root:x:0:0:root:/root:/bin/sh\nnode:x:1000:1000::/home/node:/bin/sh\n",
+        )
         .dir("./bin")
         .program("./bin/tool", b"#!/bin/sh\n")
 }

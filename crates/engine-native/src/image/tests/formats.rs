@@ -24,7 +24,10 @@ fn a_root_file_system_is_one_layer_however_it_is_compressed() {
         let mode = std::fs::metadata(root.path("bin/tool")).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o755);
         let passwd = root.read("etc/passwd");
-        assert!(passwd.contains("user:x:1000:1000:") && passwd.contains("node:x:1000:"), "{passwd}");
+        assert!(
+            passwd.contains("user:x:1000:1000:") && passwd.contains("node:x:1000:"),
+            "{passwd}"
+        );
     });
 }
 
@@ -212,17 +215,17 @@ fn images_that_contradict_themselves_are_refused() {
     cut.layers[0].truncate(1024);
     let mut none = Saved::of(&[]);
     none.layers.clear();
-    for (what, saved) in [("swapped", &swapped), ("fewer", &fewer), ("cut", &cut), ("none", &none)] {
+    for (what, saved) in [("swapped", &swapped), ("fewer", &fewer), ("cut", &cut), ("none", &none)]
+    {
         fixture.assert_refused(what, &saved.docker().finish());
         fixture.assert_refused(what, &saved.oci().finish());
     }
-    let gone = Tar::new().file(
-        "manifest.json",
-        br#"[{"Config":"missing.json","Layers":["../../etc/passwd"]}]"#,
-    );
+    let gone = Tar::new()
+        .file("manifest.json", br#"[{"Config":"missing.json","Layers":["../../etc/passwd"]}]"#);
     fixture.assert_refused("missing configuration", &gone.finish());
     let two = br#"[{"Config":"a","Layers":[]},{"Config":"b","Layers":[]}]"#;
-    let reason = fixture.assert_refused("two images", &Tar::new().file("manifest.json", two).finish());
+    let reason =
+        fixture.assert_refused("two images", &Tar::new().file("manifest.json", two).finish());
     assert!(reason.contains("2 images"), "{reason}");
     fixture.assert_refused("no JSON", &Tar::new().file("manifest.json", b"{").finish());
 }
@@ -240,7 +243,10 @@ fn images_for_another_machine_are_refused() {
 
     let mut program = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x16\0more".to_vec();
     let shell = |program: &[u8]| {
-        Tar::new().link("bin", "usr/bin").program("usr/bin/dash", program).link("usr/bin/sh", "dash")
+        Tar::new()
+            .link("bin", "usr/bin")
+            .program("usr/bin/dash", program)
+            .link("usr/bin/sh", "dash")
     };
     let reason = fixture.assert_refused("elf", &shell(&program).finish());
     assert!(reason.contains("s390x"), "{reason}");

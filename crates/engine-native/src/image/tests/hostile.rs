@@ -149,13 +149,28 @@ fn two_readers_cannot_see_two_archives() {
         ("negative", sized("-1", 0, b"")),
         ("two sizes", Tar::new().pax(&[("size", "0"), ("size", "1")]).file("usr/x", b"").finish()),
         ("two names", Tar::new().pax(&[("path", "a"), ("path", "b")]).file("usr/x", b"").finish()),
-        ("two PAX headers", Tar::new().pax(&[("path", "a")]).pax(&[("path", "b")]).file("x", b"").finish()),
-        ("wrong record length", Tar::new().raw(&broken_length, b"99 path=a/b\n").file("usr/x", b"").finish()),
-        ("a directory with content", Tar::new().raw(&header(EntryType::Directory, b"usr", 512), &[1; 512]).finish()),
-        ("a link with content", Tar::new().raw(&header(EntryType::Link, b"usr/x", 1024), &inner[..1024]).finish()),
+        (
+            "two PAX headers",
+            Tar::new().pax(&[("path", "a")]).pax(&[("path", "b")]).file("x", b"").finish(),
+        ),
+        (
+            "wrong record length",
+            Tar::new().raw(&broken_length, b"99 path=a/b\n").file("usr/x", b"").finish(),
+        ),
+        (
+            "a directory with content",
+            Tar::new().raw(&header(EntryType::Directory, b"usr", 512), &[1; 512]).finish(),
+        ),
+        (
+            "a link with content",
+            Tar::new().raw(&header(EntryType::Link, b"usr/x", 1024), &inner[..1024]).finish(),
+        ),
         ("an unknown type", Tar::new().raw(&header(EntryType::new(b'D'), b"usr", 0), b"").finish()),
         ("a sparse file", Tar::new().raw(&header(EntryType::GNUSparse, b"usr/x", 0), b"").finish()),
-        ("a PAX sparse file", Tar::new().pax(&[("GNU.sparse.major", "1")]).file("usr/x", b"").finish()),
+        (
+            "a PAX sparse file",
+            Tar::new().pax(&[("GNU.sparse.major", "1")]).file("usr/x", b"").finish(),
+        ),
         ("a name for nothing", Tar::new().file("usr/x", b"").pax(&[("path", "b")]).finish()),
         ("a NUL in a name", Tar::new().pax(&[("path", "usr/a\0b")]).file("x", b"").finish()),
         ("a wrong checksum", {
@@ -213,7 +228,8 @@ fn entries_and_bytes_are_limited_in_every_format() {
     let fixture = Fixture::with_limits(limits);
     let many = (0..300).fold(Tar::new(), |tar, n| tar.file(&format!("usr/{n}"), b"")).finish();
     let same = (0..300).fold(Tar::new(), |tar, _| tar.file("usr/same", b"")).finish();
-    let deep = (0..10).fold(Tar::new(), |tar, n| tar.file(&format!("usr/{n}/{}x", "d/".repeat(30)), b""));
+    let deep =
+        (0..10).fold(Tar::new(), |tar, n| tar.file(&format!("usr/{n}/{}x", "d/".repeat(30)), b""));
     let large = Tar::new().file("usr/zeroes", &vec![0; 2 << 20]).finish();
     let behind = {
         let mut archive = Tar::new().file("usr/x", b"").finish();
@@ -307,7 +323,10 @@ fn assert_own_places(root: &super::Root) {
         assert_eq!(target, std::path::Path::new("/vercel/sandbox/workspace"));
     }
     let passwd = root.read("etc/passwd");
-    assert!(passwd.starts_with("root:x:0:0:") && passwd.contains("\nuser:x:1000:1000:"), "{passwd}");
+    assert!(
+        passwd.starts_with("root:x:0:0:") && passwd.contains("\nuser:x:1000:1000:"),
+        "{passwd}"
+    );
     assert!(!passwd.contains(super::CANARY));
 }
 

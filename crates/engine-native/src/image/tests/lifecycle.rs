@@ -100,6 +100,26 @@ fn what_a_crash_left_goes_at_the_next_open() {
 }
 
 #[test]
+fn a_second_opener_leaves_an_import_in_progress_alone() {
+    let fixture = Fixture::new();
+    let archive = fixture.dir.path().join("large.tar");
+    let large = small_root().file("usr/large", &vec![7; 4 << 20]).finish();
+    std::fs::write(&archive, super::archives::gzip(&large)).unwrap();
+    let dir = fixture.dir.path().join("images");
+    let opened = std::cell::Cell::new(0);
+    let progress = |_| {
+        ImageStore::open(&dir).unwrap();
+        opened.set(opened.get() + 1);
+    };
+    fixture.store.import(&image("large"), &archive, &progress).unwrap();
+    assert!(opened.get() >= 2);
+    let lower = fixture.resolve("large").lower;
+    assert_eq!(std::fs::metadata(lower[1].join("usr/large")).unwrap().len(), 4 << 20);
+    ImageStore::open(&dir).unwrap();
+    assert!(lower[1].join("usr/large").exists());
+}
+
+#[test]
 fn a_failed_import_keeps_the_image_that_had_the_name() {
     let fixture = Fixture::new();
     fixture.import("name", Saved::of(&[&layer("good")]).docker()).unwrap();

@@ -83,9 +83,15 @@ fn none_reaches_its_own_loopback_and_nothing_else() {
         let (_, network) = take(&networks, NetworkMode::None).await;
         assert_eq!(network.slot, None);
         assert!(!network.resolv_conf.contains("nameserver"), "{}", network.resolv_conf);
-        for (address, port) in
-            [(PUBLIC, 80), (PUBLIC, 53), (RESOLVER, 53), (LAN, 80), (METADATA, 80), (UPLINK, 8080), (ULA, 80)]
-        {
+        for (address, port) in [
+            (PUBLIC, 80),
+            (PUBLIC, 53),
+            (RESOLVER, 53),
+            (LAN, 80),
+            (METADATA, 80),
+            (UPLINK, 8080),
+            (ULA, 80),
+        ] {
             assert!(connect(&network.netns, address, port).await.is_err(), "tcp {address}:{port}");
             assert!(ask(&network.netns, address, port).await.is_err(), "udp {address}:{port}");
         }

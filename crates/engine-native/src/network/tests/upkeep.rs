@@ -46,8 +46,8 @@ fn everything_is_gone_after_the_last_machine() {
         networks.release(&id).await;
         networks.release(&other).await;
         networks.release(&SandboxId::random()).await;
-        assert!(connect(&network.netns, PUBLIC, 80).await.is_err(), "it is cut off");
         networks.close().await;
+        assert!(connect(&network.netns, PUBLIC, 80).await.is_err(), "it is cut off");
         assert_no_trace(&instance);
     });
 }
@@ -93,9 +93,13 @@ fn a_restarted_daemon_does_not_reuse_a_live_slot() {
         connect(&network.netns, PUBLIC, 80).await.expect("the adopted machine still has its link");
 
         networks.release(&id).await;
-        let (_, again) = take(&networks, NetworkMode::Default).await;
+        // Someone still has the namespace, but the slot is needed.
+        let (last, again) = take(&networks, NetworkMode::Default).await;
         assert_eq!(again.slot, network.slot);
-        connect(&again.netns, PUBLIC, 80).await.unwrap();
+        assert!(connect(&network.netns, PUBLIC, 80).await.is_err(), "it is cut off");
+        networks.release(&last).await;
+        wait_for("a link that stays is cut", || links_of(&instance) == 3).await;
+        connect(&held[0].1.netns, PUBLIC, 80).await.expect("the others keep theirs");
     });
 }
 
@@ -168,7 +172,8 @@ fn new_resolvers_are_noticed() {
     on_fake_host(async |_: &FakeHost| {
         let instance = Instance::new();
         let networks = instance.open().await;
-        std::fs::write(instance.dir.path().join("resolv.conf"), format!("nameserver {LAN}\n")).unwrap();
+        std::fs::write(instance.dir.path().join("resolv.conf"), format!("nameserver {LAN}\n"))
+            .unwrap();
         networks.pool.egress.refresh(&networks.pool.netlink()).await;
         let (_, network) = take(&networks, NetworkMode::Default).await;
         assert_eq!(network.resolv_conf, format!("nameserver {LAN}\n"));
@@ -184,7 +189,9 @@ fn docker_s_drop_policy_is_passed_through_the_chain_it_leaves_to_administrators(
             return println!("skipped: iptables is installed, and this is about hosts without");
         }
         tool("nft add table ip filter");
-        tool("nft add chain ip filter FORWARD { type filter hook forward priority 0 ; policy drop ; }");
+        tool(
+            "nft add chain ip filter FORWARD { type filter hook forward priority 0 ; policy drop ; }",
+        );
         let without = Instance::new();
         let networks = without.open().await;
         let reason = networks.egress_available().unwrap_err();

@@ -124,7 +124,12 @@ fn inherit_limit(bytes: u64) -> Inherit {
 }
 
 /// Makes the volume with its limit in the same transaction, so none ever exists without it.
-fn make(fd: impl AsFd, number: u64, mut args: Box<VolumeArgs>, quota: Option<u64>) -> io::Result<()> {
+fn make(
+    fd: impl AsFd,
+    number: u64,
+    mut args: Box<VolumeArgs>,
+    quota: Option<u64>,
+) -> io::Result<()> {
     let inherit = quota.map(inherit_limit);
     if let Some(inherit) = &inherit {
         args.flags |= FLAG_QGROUP_INHERIT;
@@ -141,6 +146,7 @@ pub(super) fn create(dir: impl AsFd, name: &str, quota: Option<u64>) -> io::Resu
 }
 
 /// Makes a writable snapshot `name` in `dir` of the subvolume whose root is `source`.
+#[allow(dead_code, reason = "see `Storage::snapshot`")]
 pub(super) fn snapshot(
     dir: impl AsFd,
     name: &str,

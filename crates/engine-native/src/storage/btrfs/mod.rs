@@ -90,11 +90,7 @@ impl Btrfs {
         Self::over(pool.mount_point.join(SUBVOLUMES), Some(data_dir.to_owned()), Some(pool))
     }
 
-    fn over(
-        dir: PathBuf,
-        host: Option<PathBuf>,
-        pool: Option<Pool>,
-    ) -> Result<Self, EngineError> {
+    fn over(dir: PathBuf, host: Option<PathBuf>, pool: Option<Pool>) -> Result<Self, EngineError> {
         make_private_dir(&dir)?;
         let dir_fd = File::open(&dir).map_err(EngineError::io("open the workspace directory"))?;
         let qgroups =
@@ -143,9 +139,7 @@ impl Btrfs {
     fn destroy(&self, id: &SandboxId) -> io::Result<()> {
         match self.dir_fd().and_then(|dir| ioctl::destroy(dir, id.as_str())) {
             // Nested subvolumes, or not a subvolume at all.
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::ENOTEMPTY | libc::EINVAL)) =>
-            {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTEMPTY | libc::EINVAL)) => {
                 tree::remove_tree(&self.path(id))
             }
             other => other,

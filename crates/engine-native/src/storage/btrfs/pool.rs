@@ -128,8 +128,8 @@ impl Pool {
 }
 
 fn mounted_at(mount_point: &Path) -> Result<Option<Mounted>, EngineError> {
-    let table = std::fs::read("/proc/self/mountinfo")
-        .map_err(EngineError::io("read the mount table"))?;
+    let table =
+        std::fs::read("/proc/self/mountinfo").map_err(EngineError::io("read the mount table"))?;
     Ok(find_in(&String::from_utf8_lossy(&table), mount_point))
 }
 

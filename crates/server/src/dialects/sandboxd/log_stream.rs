@@ -117,7 +117,6 @@ impl LogStream {
         };
         match next {
             Ok(Some(frame)) => {
-                self.retry = Retry::default();
                 self.write(&frame);
                 Ok(())
             }
@@ -133,13 +132,17 @@ impl LogStream {
 
     fn write(&mut self, frame: &Frame) {
         match frame {
+            Frame::Output { seq, .. } | Frame::Dropped { seq, .. } => {
+                if *seq <= self.last_seq {
+                    return; // Sent twice around a reconnect.
+                }
+                self.last_seq = *seq;
+                self.retry = Retry::default();
+            }
+            Frame::Ended { .. } => self.finished = true,
             Frame::Heartbeat { .. } => {}
-            // Sent twice around a reconnect.
-            frame if frame.seq() <= self.last_seq => return,
-            frame => self.last_seq = frame.seq(),
         }
         frame_record(&mut self.buffer, frame, self.encoding);
-        self.finished |= matches!(frame, Frame::Ended { .. });
     }
 
     fn lost(&mut self, reason: &str) {
@@ -148,17 +151,17 @@ impl LogStream {
         self.finished = true;
     }
 
+    /// Every try counts until new output comes: a runner that closes streams at once does not
+    /// keep the daemon busy.
     async fn reconnect(&mut self) -> io::Result<()> {
-        loop {
+        while self.retry.again().await {
             match self.reopen().await {
                 Ok(ControlFlow::Break(())) => return Ok(()),
                 Ok(ControlFlow::Continue(())) => {}
                 Err(error) => return Err(io::Error::other(error)),
             }
-            if !self.retry.again().await {
-                return Err(io::Error::other("the sandbox does not answer"));
-            }
         }
+        Err(io::Error::other("the sandbox does not answer"))
     }
 
     /// Breaks when the stream is open again, or it is known that it never will be.

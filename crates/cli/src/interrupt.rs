@@ -6,14 +6,16 @@ use crate::failure::Failure;
 
 /// What a signal to us means for the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Request {
+pub(crate) enum Request {
     /// The first Ctrl-C: the command may do with it what it likes.
     Interrupt,
     /// The second Ctrl-C, or a signal that is not a question.
     Leave { exit_code: u8 },
 }
 
-pub(super) struct Interrupts {
+/// Listens from the moment it is made, so that nothing is killed half-way through a start; what
+/// comes before anybody asks is kept.
+pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
@@ -21,7 +23,7 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, Failure> {
         let listen = |kind| signal(kind).map_err(Failure::io("listen for signals"));
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
@@ -31,7 +33,7 @@ impl Interrupts {
         })
     }
 
-    pub(super) async fn next(&mut self) -> Request {
+    pub(crate) async fn next(&mut self) -> Request {
         tokio::select! {
             _ = self.interrupt.recv() => {
                 self.presses += 1;

@@ -1,0 +1,51 @@
+//! `sandbank bench` measures with a server of its own and leaves nothing behind. No figure is
+//! judged here.
+
+use std::process::Command;
+
+use sandbank_test_support::skip_unless_root;
+use serde_json::Value;
+
+fn bench(temporary: &std::path::Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sandbank"));
+    command.args(["bench", "--quick"]).env("TMPDIR", temporary);
+    command
+}
+
+#[test]
+fn a_quick_run_reports_as_json_and_as_a_document_and_leaves_nothing() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let temporary = tempfile::tempdir()?;
+    let documents = tempfile::tempdir()?;
+    let path = documents.path().join("figures.md");
+    let output = bench(temporary.path())
+        .args(["--json", "--only", "create,stream,files,density", "--density", "5", "--write"])
+        .arg(&path)
+        .output()?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "{complaint}");
+
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let titles: Vec<_> = report["sections"].as_array().into_iter().flatten().collect();
+    let titles: Vec<_> = titles.iter().filter_map(|section| section["title"].as_str()).collect();
+    assert_eq!(titles, ["Create and destroy", "Log stream", "Files", "Density and growth"]);
+    let document = std::fs::read_to_string(&path)?;
+    assert!(document.contains("sandbank ÷ loopback TCP"), "{document}");
+    assert!(path.with_extension("svg").is_file());
+
+    let left: Vec<_> = std::fs::read_dir(temporary.path())?.flatten().map(|e| e.path()).collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+    Ok(())
+}
+
+#[test]
+fn an_unknown_part_is_refused_before_anything_is_started() -> anyhow::Result<()> {
+    let temporary = tempfile::tempdir()?;
+    let output = bench(temporary.path()).args(["--only", "creat"]).output()?;
+    assert_eq!(output.status.code(), Some(64));
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(complaint.contains("creat") && complaint.contains("throughput"), "{complaint}");
+    Ok(())
+}
