@@ -52,6 +52,8 @@ pub struct Section {
 pub enum Unit {
     #[serde(rename = "ms")]
     Milliseconds,
+    #[serde(rename = "s")]
+    Seconds,
     #[serde(rename = "MB/s")]
     MegabytesPerSecond,
     #[serde(rename = "per s")]
@@ -70,6 +72,7 @@ impl Unit {
     pub fn name(self) -> &'static str {
         match self {
             Self::Milliseconds => "ms",
+            Self::Seconds => "s",
             Self::MegabytesPerSecond => "MB/s",
             Self::PerSecond => "per s",
             Self::Megabytes => "MB",

@@ -120,11 +120,11 @@ mod tests {
         for line in ["sandbank run python3 -c x", "sandbank run --keep -- python3 -c x"] {
             let cli = Cli::try_parse_from(line.split(' ')).unwrap();
             let Command::Run(args) = cli.command else { panic!("{line} is not a run") };
-            assert_eq!(args.argv, ["python3", "-c", "x"], "{line}");
+            assert_eq!(args.command.argv, ["python3", "-c", "x"], "{line}");
         }
         let cli = Cli::try_parse_from("sandbank exec sbx --env A=1 -it top -d".split(' ')).unwrap();
         let Command::Exec(args) = cli.command else { panic!("not an exec") };
-        assert_eq!(args.argv, ["top", "-d"]);
+        assert_eq!(args.command.argv, ["top", "-d"]);
         assert!(args.command.tty && args.command.interactive && !args.detach);
     }
 }

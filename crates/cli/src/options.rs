@@ -107,24 +107,28 @@ pub(crate) struct CommandOptions {
     /// Give it a terminal
     #[arg(short, long)]
     pub(crate) tty: bool,
+    /// Program and arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub(crate) argv: Vec<String>,
 }
 
 impl CommandOptions {
     /// As when no flag is given.
-    pub(crate) fn plain() -> Self {
+    pub(crate) fn plain(argv: Vec<String>) -> Self {
         let (env, workdir, timeout) = (Vec::new(), None, None);
-        Self { env, workdir, timeout, interactive: false, tty: false }
+        Self { env, workdir, timeout, interactive: false, tty: false, argv }
     }
 
-    pub(crate) fn request(
-        &self,
-        argv: Vec<String>,
-        forward_stdin: bool,
-    ) -> Result<CommandRequest, Failure> {
+    pub(crate) fn request(&self, forward_stdin: bool) -> Result<CommandRequest, Failure> {
         let pty = self.tty.then(window_size);
         Ok(CommandRequest {
             command_id: fresh_name("c"),
-            argv,
+            argv: self.argv.clone(),
             env: environment(&self.env, pty)?,
             cwd: self.workdir.clone(),
             stdin: if forward_stdin { "open" } else { "null" },

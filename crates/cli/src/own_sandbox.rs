@@ -1,64 +1,100 @@
 //! A sandbox made for one command line, and removed after it unless it is to be kept.
 
-use crate::client::{Client, SandboxRequest};
+use crate::attach::{Attachment, Outcome};
+use crate::client::{Client, CommandRequest, SandboxRequest};
+use crate::connection::{Connection, Reach};
 use crate::context::Context;
+use crate::ending;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupts;
+use crate::options::{SandboxOptions, fresh_name};
 use crate::ui::Progress;
 
-pub(crate) struct OwnSandbox<'a> {
-    pub(crate) id: String,
+/// Runs one command in a new sandbox, with or without a server, and gives its exit code.
+pub(crate) async fn run(
+    context: &Context,
+    options: &SandboxOptions,
+    prefix: &str,
+    command: &CommandRequest,
+) -> Result<u8, Failure> {
+    options.check()?;
+    let mut interrupts = Interrupts::listen()?;
+    let connection = Connection::open(context, Reach::OrOwn { keep: options.keep }).await?;
+    let own = OwnCommand { context, client: &connection.client, command, keep: options.keep };
+    let code = own.run(&options.request(fresh_name(prefix)), &mut interrupts).await;
+    connection.close().await;
+    code
+}
+
+struct OwnCommand<'a> {
     context: &'a Context,
-    pub(crate) client: &'a Client,
+    client: &'a Client,
+    command: &'a CommandRequest,
     keep: bool,
 }
 
-impl<'a> OwnSandbox<'a> {
-    /// Ctrl-C while it is being made gives up and leaves nothing behind.
-    pub(crate) async fn create(
-        context: &'a Context,
-        client: &'a Client,
+impl OwnCommand<'_> {
+    async fn run(
+        &self,
         request: &SandboxRequest,
-        keep: bool,
         interrupts: &mut Interrupts,
-    ) -> Result<Self, Failure> {
-        let progress = Progress::spinner(&context.ui, "making a sandbox");
+    ) -> Result<u8, Failure> {
+        let sandbox = self.create(request, interrupts).await?;
+        let outcome = self.in_sandbox(&sandbox, interrupts).await;
+        // Who detaches wants to come back.
+        let keep = self.keep || matches!(outcome, Ok(Outcome::Detached));
+        let left = self.leave(&sandbox, keep).await;
+        let code = ending::report(self.context, &sandbox, &self.command.command_id, outcome?)?;
+        left.map(|()| code)
+    }
+
+    /// Ctrl-C while it is being made gives up and leaves nothing behind.
+    async fn create(
+        &self,
+        request: &SandboxRequest,
+        interrupts: &mut Interrupts,
+    ) -> Result<String, Failure> {
+        let progress = Progress::spinner(&self.context.ui, "making a sandbox");
         let created = tokio::select! {
-            created = client.create(request) => created.map_err(Failure::from),
+            created = self.client.create(request) => created.map_err(Failure::from),
             _ = interrupts.next() => Err(interrupted()),
         };
         progress.done();
-        let created = match created {
-            Ok(created) => created,
+        match created {
+            Ok(created) => Ok(created.sandbox_id),
             Err(failure) => {
-                forget(client, &request.session_key).await;
-                return Err(failure);
+                self.forget(&request.session_key).await;
+                Err(failure)
             }
-        };
-        Ok(Self { id: created.sandbox_id, context, client, keep })
+        }
     }
 
-    /// From now on it stays when we go.
-    pub(crate) fn keep(&mut self) {
-        self.keep = true;
+    async fn in_sandbox(
+        &self,
+        sandbox: &str,
+        interrupts: &mut Interrupts,
+    ) -> Result<Outcome, Failure> {
+        self.client.start_command(sandbox, self.command).await?;
+        Attachment::started(&self.context.ui, self.client, sandbox, self.command)
+            .join(interrupts)
+            .await
     }
 
-    pub(crate) async fn leave(self) -> Result<(), Failure> {
-        if self.keep {
-            let id = &self.id;
-            self.context
-                .ui
-                .note(&format!("the sandbox {id} stays; remove it with `sandbank rm {id}`"));
+    async fn leave(&self, sandbox: &str, keep: bool) -> Result<(), Failure> {
+        if keep {
+            let remove =
+                format!("the sandbox {sandbox} stays; remove it with `sandbank rm {sandbox}`");
+            self.context.ui.note(&remove);
             return Ok(());
         }
-        Ok(self.client.remove_sandbox(&self.id).await?)
+        Ok(self.client.remove_sandbox(sandbox).await?)
     }
-}
 
-/// A create whose answer never came may still have made something under our key.
-async fn forget(client: &Client, key: &str) {
-    if let Ok(id) = client.resolve(key).await {
-        let _ = client.remove_sandbox(&id).await;
+    /// A create whose answer never came may still have made something under our key.
+    async fn forget(&self, key: &str) {
+        if let Ok(id) = self.client.resolve(key).await {
+            let _ = self.client.remove_sandbox(&id).await;
+        }
     }
 }
 

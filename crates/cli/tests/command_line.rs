@@ -59,6 +59,7 @@ fn usage_errors_are_one_sentence_with_a_hint_and_code_64() {
     refused(&run(&["cp", "a", "b"]), 64, "neither place is in a sandbox", "SANDBOX:PATH");
     refused(&run(&["cp", "x:a", "y:b"]), 64, "both places", "first");
     refused(&run(&["run", "--env", "NOT_SET_HERE", "--", "true"]), 64, "NOT_SET_HERE", "VALUE");
+    refused(&run(&["shell", "x", "--image", "y"]), 64, "cannot be used with", "--help");
     refused(&run(&["shell"]), 64, "needs a terminal", "sandbank exec");
 }
 

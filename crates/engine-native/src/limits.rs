@@ -73,3 +73,6 @@ pub(crate) const CONTROLS_FRESH_FOR: Duration = Duration::from_secs(30);
 
 /// How long an image is taken to be unchanged on disk before it is looked at again.
 pub(crate) const IMAGE_FRESH_FOR: Duration = Duration::from_secs(5);
+
+/// How long after a create what it used up is made again.
+pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(10);

@@ -15,11 +15,11 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use commanding::{Heard, id, run, shell, spec};
+use commanding::{Heard, fault_code, id, run, shell, spec};
 use live_runner::{LiveRunner, wait_for};
 use sandbank_channel::{RunnerClient, full_body};
 use sandbank_protocol::{
-    CgroupConfig, CgroupVersion, Ending, LandlockConfig, RunnerConfig, SignalRequest,
+    CgroupConfig, CgroupVersion, Ending, FaultCode, LandlockConfig, RunnerConfig, SignalRequest,
     WorkloadIdentity,
 };
 use test_cgroup::{TestCgroup, inheritable};
@@ -265,4 +265,45 @@ async fn an_out_of_memory_kill_is_told_from_any_other() {
     assert_eq!(suicide.ending, Some(Ending::Signaled { signal: 9 }));
     let alive = client.command(&id("bystander")).await.unwrap();
     assert_eq!(alive.ending(), None);
+}
+
+#[tokio::test]
+async fn a_fork_bomb_ends_with_its_timeout_and_the_runner_goes_on() {
+    let (Some(pids), Some(freezer)) = (TestCgroup::v1("pids"), TestCgroup::v1("freezer")) else {
+        return;
+    };
+    pids.write("pids.max", "150");
+    let runner = LiveRunner::start_with(|config| {
+        let fd = freezer.descriptor("");
+        config.cgroup = Some(CgroupConfig { version: CgroupVersion::V1, fd, oom_fd: None });
+    });
+    pids.write("cgroup.procs", &runner.pid().to_string());
+    let client = runner.client().await;
+    let mut bomb = shell("bomb", "trap '' TERM; bomb() { bomb | bomb & }; bomb; sleep 60");
+    bomb.timeout_ms = Some(500);
+    client.start(&bomb).await.unwrap();
+    let full = async || pids.read("pids.current").trim().parse::<u32>().unwrap() >= 149;
+    wait_for("there is no room for another process", full).await;
+    let ended = client.wait(&id("bomb")).await.unwrap();
+    assert_eq!(ended.ending(), Some(&Ending::TimedOut));
+    assert_eq!(cgroup_members(&freezer), 0);
+    assert_eq!(run(&client, &spec("after", &["true"])).await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_sandbox_without_room_for_a_process_refuses_commands_by_that_limit() {
+    let Some(pids) = TestCgroup::v1("pids") else { return };
+    pids.write("pids.max", "5");
+    let runner = LiveRunner::start();
+    pids.write("cgroup.procs", &runner.pid().to_string());
+    let client = runner.client().await;
+    for number in 0..4 {
+        client.start(&spec(&format!("s{number}"), &["sleep", "60"])).await.unwrap();
+    }
+    let refused = client.start(&spec("refused", &["true"])).await;
+    assert_eq!(fault_code(refused), FaultCode::LimitReached);
+    let kill = SignalRequest { signal: 9, by: "ann".to_owned(), tree: false };
+    client.signal(&id("s0"), &kill).await.unwrap();
+    client.wait(&id("s0")).await.unwrap();
+    assert_eq!(run(&client, &spec("refused", &["true"])).await.code(), Some(0));
 }

@@ -120,7 +120,11 @@ async fn a_background_child_that_keeps_stdout_open_does_not_delay_the_ending() {
     let heard = run(&client, &shell("background-8", "sleep 60 & echo done")).await;
     assert_eq!(heard.text(), "done\n");
     assert_eq!(heard.ending, Some(Ending::Exited { code: 0 }));
-    assert_eq!(processes_of("background-8").len(), 1, "the ending came while the child was still there");
+    assert_eq!(
+        processes_of("background-8").len(),
+        1,
+        "the ending came while the child was still there"
+    );
 }
 
 #[tokio::test]

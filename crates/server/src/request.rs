@@ -84,6 +84,10 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use axum::middleware::from_fn;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
     use super::*;
 
     #[test]
@@ -97,5 +101,25 @@ mod tests {
             assert_ne!(id(odd).as_bytes(), odd);
         }
         assert_eq!(request_id(&HeaderMap::new()).len(), 20);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_with_an_id_and_without_its_text() {
+        let boom = || async {
+            if true {
+                panic!("secret detail")
+            }
+        };
+        let router: axum::Router =
+            axum::Router::new().route("/", axum::routing::get(boom)).layer(from_fn(identify));
+        let request = Request::builder().uri("/").header(REQUEST_ID, "r7");
+        let request = request.body(axum::body::Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(response.headers()[REQUEST_ID], "r7");
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!((&body["code"], &body["requestId"]), (&"internal".into(), &"r7".into()));
+        assert!(!body.to_string().contains("secret"), "{body}");
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandbank_engine::InstanceId;
-use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{Connection, SqliteConnection, SqlitePool};
 
 use crate::claim::Claim;
 use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, READERS};
@@ -110,6 +110,17 @@ fn pool(connections: u32) -> SqlitePoolOptions {
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
+        .after_release(|connection, _| Box::pin(is_clean(connection)))
+}
+
+/// SQLite ends a transaction by itself when the disk is full. sqlx then fails to roll it back and
+/// takes the connection for being inside it ever after, so such a connection is not used again.
+async fn is_clean(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    if connection.is_in_transaction() {
+        // A rollback may be on its way; the ping comes after it.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
 }
 
 /// Sandboxes' keys and tokens' hashes are nobody else's business; SQLite gives its side files

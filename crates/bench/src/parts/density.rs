@@ -83,12 +83,8 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
         count as f64 / making.as_secs_f64(),
         Unit::PerSecond,
     );
-    section.fact("whole way up, with probes", took.as_secs_f64() * 1e3, Unit::Milliseconds);
-    section.fact(
-        "removing all, one after another",
-        removing.as_secs_f64() * 1e3,
-        Unit::Milliseconds,
-    );
+    section.fact("whole way up, with probes", took.as_secs_f64(), Unit::Seconds);
+    section.fact("removing all, one after another", removing.as_secs_f64(), Unit::Seconds);
     section.fact("memory each, by its cgroup", cgroup, Unit::Megabytes);
     section.fact("memory not recovered after removal", before - recovered, Unit::Megabytes);
     section.fact("daemon's memory before", daemon_before.resident_mb, Unit::Megabytes);

@@ -14,7 +14,7 @@ use std::io::IsTerminal;
 
 use sandbank_protocol::Ending;
 
-use crate::client::{Client, Follow, PtySize};
+use crate::client::{Client, CommandRequest, Follow, PtySize};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::{Interrupts, Request};
 use crate::limits::LEAVE_TIMEOUT;
@@ -59,7 +59,22 @@ pub(crate) enum Outcome {
     },
 }
 
-impl Attachment<'_> {
+impl<'a> Attachment<'a> {
+    /// To a command that was started a moment ago.
+    pub(crate) fn started(
+        ui: &'a Ui,
+        client: &'a Client,
+        sandbox: &'a str,
+        request: &'a CommandRequest,
+    ) -> Self {
+        let stdin = match request.stdin {
+            "open" => Stdin::Forwarded { offset: 0 },
+            _ => Stdin::Closed,
+        };
+        let (command, pty) = (request.command_id.as_str(), request.pty.is_some());
+        Self { ui, client, sandbox, command, after: 0, stdin, pty }
+    }
+
     pub(crate) async fn join(self, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
         let terminal = self.pty && std::io::stdin().is_terminal();
         let raw = if terminal { Some(raw_mode::RawMode::enter()?) } else { None };

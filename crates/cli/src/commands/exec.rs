@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::attach::{Attachment, Stdin};
+use crate::attach::Attachment;
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::ending;
@@ -28,19 +28,11 @@ pub(crate) struct ExecArgs {
     /// Start it, print its id, and leave
     #[arg(short, long, conflicts_with_all = ["interactive", "tty"])]
     pub(crate) detach: bool,
-    /// Program and arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
-    pub(crate) argv: Vec<String>,
 }
 
 pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure> {
     let forward = !args.detach && args.command.forwards_stdin();
-    let request = args.command.request(args.argv, forward)?;
+    let request = args.command.request(forward)?;
     let mut interrupts = Interrupts::listen()?;
     let connection = Connection::open(context, Reach::Running).await?;
     let client = &connection.client;
@@ -55,14 +47,7 @@ pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure
         }
         return Ok(0);
     }
-    let attachment = Attachment {
-        ui: &context.ui,
-        client,
-        sandbox: &sandbox,
-        command: &request.command_id,
-        after: 0,
-        stdin: if forward { Stdin::Forwarded { offset: 0 } } else { Stdin::Closed },
-        pty: request.pty.is_some(),
-    };
-    ending::report(context, &sandbox, &request.command_id, attachment.join(&mut interrupts).await?)
+    let attachment = Attachment::started(&context.ui, client, &sandbox, &request);
+    let outcome = attachment.join(&mut interrupts).await?;
+    ending::report(context, &sandbox, &request.command_id, outcome)
 }

@@ -2,15 +2,10 @@
 
 use clap::Args;
 
-use crate::attach::{Attachment, Stdin};
-use crate::client::CommandRequest;
-use crate::connection::{Connection, Reach};
 use crate::context::Context;
-use crate::ending;
 use crate::failure::Failure;
-use crate::interrupt::Interrupts;
-use crate::options::{CommandOptions, SandboxOptions, fresh_name};
-use crate::own_sandbox::OwnSandbox;
+use crate::options::{CommandOptions, SandboxOptions};
+use crate::own_sandbox;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -28,60 +23,9 @@ pub(crate) struct RunArgs {
     pub(crate) sandbox: SandboxOptions,
     #[command(flatten)]
     pub(crate) command: CommandOptions,
-    /// Program and arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
-    pub(crate) argv: Vec<String>,
 }
 
 pub(crate) async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
-    args.sandbox.check()?;
-    let forward = args.command.forwards_stdin();
-    let request = args.command.request(args.argv, forward)?;
-    let mut interrupts = Interrupts::listen()?;
-    let connection = Connection::open(context, Reach::OrOwn { keep: args.sandbox.keep }).await?;
-    let sandbox = OwnSandbox::create(
-        context,
-        &connection.client,
-        &args.sandbox.request(fresh_name("run")),
-        args.sandbox.keep,
-        &mut interrupts,
-    )
-    .await;
-    let outcome = match &sandbox {
-        Ok(sandbox) => in_sandbox(context, sandbox, &request, forward, &mut interrupts).await,
-        Err(_) => Ok(0),
-    };
-    let removed = match sandbox {
-        Ok(sandbox) => sandbox.leave().await,
-        Err(failure) => Err(failure),
-    };
-    connection.close().await;
-    let code = outcome?;
-    removed.map(|()| code)
-}
-
-async fn in_sandbox(
-    context: &Context,
-    sandbox: &OwnSandbox<'_>,
-    request: &CommandRequest,
-    forward: bool,
-    interrupts: &mut Interrupts,
-) -> Result<u8, Failure> {
-    sandbox.client.start_command(&sandbox.id, request).await?;
-    let attachment = Attachment {
-        ui: &context.ui,
-        client: sandbox.client,
-        sandbox: &sandbox.id,
-        command: &request.command_id,
-        after: 0,
-        stdin: if forward { Stdin::Forwarded { offset: 0 } } else { Stdin::Closed },
-        pty: request.pty.is_some(),
-    };
-    let outcome = attachment.join(interrupts).await?;
-    ending::report(context, &sandbox.id, &request.command_id, outcome)
+    let request = args.command.request(args.command.forwards_stdin())?;
+    own_sandbox::run(context, &args.sandbox, "run", &request).await
 }

@@ -18,7 +18,7 @@ pub(super) async fn make(
         argv.push(target.clone());
         argv.push(place.clone());
     }
-    let request = CommandOptions::plain().request(argv, false)?;
+    let request = CommandOptions::plain(argv).request(false)?;
     client.start_command(sandbox, &request).await?;
     let mut follow = Follow::new(client, sandbox, &request.command_id, 0, true);
     while let Some(record) = follow.next().await? {

@@ -6,6 +6,7 @@
 
 mod files;
 mod mounts;
+mod spares;
 mod v1;
 mod v2;
 
@@ -40,26 +41,19 @@ pub(crate) trait Cgroups: Send + Sync {
     fn describe(&self) -> String;
     fn can_freeze(&self) -> bool;
     fn unavailable(&self) -> Vec<Unavailable>;
-    /// Makes the machine's directories with its limits; the runner, `runner_uid` on the host, may
-    /// make children for its commands.
-    fn prepare(
-        &self,
-        id: &SandboxId,
-        limits: &Limits,
-        runner_uid: u32,
-    ) -> Result<Placement, EngineError>;
+    /// A place for the machine, without limits yet: quick, because the spawner waits for it.
+    fn prepare(&self, id: &SandboxId) -> Result<Placement, EngineError>;
+    /// Sets the limits, and lets the runner, `runner_uid` on the host, make children for its
+    /// commands. Done while the machine puts itself together, before anybody can use it.
+    fn limit(&self, id: &SandboxId, limits: &Limits, runner_uid: u32) -> Result<(), EngineError>;
     fn freeze(&self, id: &SandboxId, frozen: bool) -> Result<(), EngineError>;
     /// Whether freezing was asked for, and whether every process has stopped.
     fn frozen(&self, id: &SandboxId) -> Result<Frozen, EngineError>;
     /// Kills whatever is in the machine's cgroup, frozen or not. More may be on its way.
     fn kill(&self, id: &SandboxId) -> Result<(), EngineError>;
-    /// Whether a process is left.
-    fn populated(&self, id: &SandboxId) -> Result<bool, EngineError>;
     /// Removes the directories. `false` while the kernel still holds one; ask again.
     fn remove(&self, id: &SandboxId) -> Result<bool, EngineError>;
     fn stats(&self, id: &SandboxId) -> Result<MachineStats, EngineError>;
-    /// Machines that have a directory, known or not.
-    fn list(&self) -> Result<Vec<SandboxId>, EngineError>;
     /// Makes directories ahead, where that helps.
     fn refill(&self);
     /// Removes what was made ahead, and the instance's directory if no machine is left.

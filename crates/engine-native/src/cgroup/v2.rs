@@ -86,7 +86,7 @@ impl V2 {
         !self.unavailable.iter().any(|missing| missing.control == control)
     }
 
-    fn limit(&self, dir: &Path, limits: &Limits) -> Result<(), EngineError> {
+    fn set_limits(&self, dir: &Path, limits: &Limits) -> Result<(), EngineError> {
         if self.has(Control::MemoryLimit) {
             set(dir, "memory.max", &limits.memory_bytes.to_string())?;
             if dir.join("memory.swap.max").exists() {
@@ -125,17 +125,10 @@ impl Cgroups for V2 {
         self.unavailable.clone()
     }
 
-    fn prepare(
-        &self,
-        id: &SandboxId,
-        limits: &Limits,
-        runner_uid: u32,
-    ) -> Result<Placement, EngineError> {
+    fn prepare(&self, id: &SandboxId) -> Result<Placement, EngineError> {
         let make = "make the machine's cgroup";
         let dir = self.dir(id);
         fs::create_dir(&dir).map_err(EngineError::io(make))?;
-        self.limit(&dir, limits)?;
-        delegate(&dir, runner_uid).map_err(EngineError::io(make))?;
         let oom_events = match File::open(dir.join("memory.events")) {
             Ok(file) => Some(OwnedFd::from(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -148,6 +141,12 @@ impl Cgroups for V2 {
             commands: Some(open_dir(&dir).map_err(EngineError::io(make))?),
             oom_events,
         })
+    }
+
+    fn limit(&self, id: &SandboxId, limits: &Limits, runner_uid: u32) -> Result<(), EngineError> {
+        let dir = self.dir(id);
+        self.set_limits(&dir, limits)?;
+        delegate(&dir, runner_uid).map_err(EngineError::io("delegate the machine's cgroup"))
     }
 
     fn freeze(&self, id: &SandboxId, frozen: bool) -> Result<(), EngineError> {
@@ -174,14 +173,6 @@ impl Cgroups for V2 {
         match killed {
             Err(error) if !gone(&error) => Err(EngineError::io("kill the machine")(error)),
             _ => Ok(()),
-        }
-    }
-
-    fn populated(&self, id: &SandboxId) -> Result<bool, EngineError> {
-        match read_key(&self.dir(id).join("cgroup.events"), "populated") {
-            Ok(populated) => Ok(populated == Some(1)),
-            Err(error) if gone(&error) => Ok(false),
-            Err(error) => Err(EngineError::io("read the machine's processes")(error)),
         }
     }
 
@@ -213,11 +204,6 @@ impl Cgroups for V2 {
             })
         };
         gather().map_err(EngineError::io("read the machine's counters"))
-    }
-
-    fn list(&self) -> Result<Vec<SandboxId>, EngineError> {
-        let entries = fs::read_dir(&self.base).map_err(EngineError::io("list cgroups"))?.flatten();
-        Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
     }
 
     fn refill(&self) {}

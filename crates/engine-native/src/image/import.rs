@@ -165,7 +165,8 @@ impl Import<'_> {
         budget: &mut Budget,
         tell: impl FnMut(u64),
     ) -> Result<LayerRecord, EngineError> {
-        let section = BufReader::new(Counted::new(archive.section(member), tell));
+        let section = Counted::new(archive.section(member), tell);
+        let section = BufReader::with_capacity(256 << 10, section);
         let inner = compression::decoder(section)?;
         let hashed = Hashed { inner, hash: Sha256::new(), left: self.limits.bytes };
         // A layer with a digest needs no end mark to show that it is whole.

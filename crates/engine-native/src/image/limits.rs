@@ -57,3 +57,6 @@ pub(super) const DISK_CHECK_BYTES: u64 = 64 << 20;
 
 /// Highest user or group id kept; others become `nobody`, as a sandbox maps no more.
 pub(super) const HIGHEST_ID: u64 = 65_535;
+
+/// How long clearing away waits for an import to end; then it is left to the next open.
+pub(super) const LOCK_PATIENCE: std::time::Duration = std::time::Duration::from_millis(100);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -13,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::archive::hex;
 use super::host::HostPieces;
 use super::import::Import;
-use super::limits::ImportLimits;
+use super::limits::{ImportLimits, LOCK_PATIENCE};
 use super::record::{self, Record};
 use super::scratch::{self, Scratch};
 use super::{ResolvedImage, bad, skeleton};
@@ -63,25 +64,39 @@ impl ImageStore {
         Ok(store)
     }
 
-    /// None when someone else imports and `wait` is false.
-    fn lock_imports(&self, wait: bool) -> Result<Option<Importing>, EngineError> {
+    fn lock_imports(&self) -> Result<Importing, EngineError> {
         let step = "lock the image directory";
-        // A new descriptor each time, so that it keeps out threads of this process too.
-        let file = File::options()
+        let file = self.lock_file()?;
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)
+            .map_err(|errno| EngineError::io(step)(errno.into()))?;
+        Ok(Importing(file))
+    }
+
+    /// None when an import is going on. One that has just ended may still hold the lock for a
+    /// moment, through a child of its process between fork and exec.
+    fn lock_no_import(&self) -> Result<Option<Importing>, EngineError> {
+        let file = self.lock_file()?;
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(Importing(file))),
+                Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(errno) => return Err(EngineError::io("lock the images")(errno.into())),
+            }
+        }
+    }
+
+    /// A new descriptor each time, so that the lock keeps out threads of this process too.
+    fn lock_file(&self) -> Result<File, EngineError> {
+        File::options()
             .create(true)
             .truncate(false)
             .write(true)
             .open(self.dir.join("lock"))
-            .map_err(EngineError::io(step))?;
-        let operation = match wait {
-            true => FlockOperation::LockExclusive,
-            false => FlockOperation::NonBlockingLockExclusive,
-        };
-        match rustix::fs::flock(&file, operation) {
-            Ok(()) => Ok(Some(Importing(file))),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(EngineError::io(step)(errno.into())),
-        }
+            .map_err(EngineError::io("open the image directory's lock"))
     }
 
     fn records(&self) -> Result<BTreeMap<String, Record>, EngineError> {
@@ -119,7 +134,7 @@ impl ImageStore {
         if name.is_host() {
             return Err(bad("the name `host` stands for this machine; choose another"));
         }
-        let _importing = self.lock_imports(true)?;
+        let _importing = self.lock_imports()?;
         let imported = self.import_layers(name, archive, progress);
         let result = imported.and_then(|new| self.name_image(name, new));
         if result.is_err()
@@ -277,7 +292,7 @@ impl ImageStore {
 
     /// An import's layers have no record yet. What stays for its sake goes at the next open.
     fn collect_garbage_unless_importing(&self) -> Result<(), EngineError> {
-        match self.lock_imports(false)? {
+        match self.lock_no_import()? {
             Some(_importing) => self.collect_garbage(),
             None => Ok(()),
         }

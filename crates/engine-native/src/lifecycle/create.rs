@@ -16,6 +16,7 @@ use crate::limits::SPAWN_DEADLINE;
 use crate::machine::Record;
 use crate::spawner::Failure;
 use crate::spawner::client::Spawned;
+use crate::user_namespace::uid_base;
 
 /// In a task of its own: a caller that stops waiting leaves a whole machine or none.
 pub(super) async fn create(
@@ -81,18 +82,23 @@ async fn make(
     let pid = spawned.pid;
     watch(parts, entry, spawned)?;
     entry.set_record(record.clone());
-    // The machine assembles itself while its record is written.
-    let writing = {
+    // Meanwhile the machine puts itself together.
+    let finishing = {
         let parts = Arc::clone(parts);
-        let write = "write the machine's record";
-        blocking(move || {
-            parts.directory.write(&record.spec.id, &record).map_err(EngineError::io(write))
-        })
+        blocking(move || finish(&parts, &record))
     };
-    let (written, started) = tokio::join!(writing, started(status));
+    let (finished, started) = tokio::join!(finishing, started(status));
     started?;
-    written?;
+    finished?;
     Ok(Machine { id: spec.id.clone(), state: MachineState::Running, pid: Some(pid) })
+}
+
+/// What must be so before anybody can use the machine, but not before it is cloned.
+fn finish(parts: &Parts, record: &Record) -> Result<(), EngineError> {
+    let spec = &record.spec;
+    parts.cgroups.limit(&spec.id, &spec.limits, uid_base(record.uid_slot))?;
+    let write = "write the machine's record";
+    parts.directory.write(&spec.id, record).map_err(EngineError::io(write))
 }
 
 /// The process may have died already; its parent has not been told to forget it before we are

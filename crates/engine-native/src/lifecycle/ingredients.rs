@@ -49,11 +49,10 @@ pub(super) fn gather(
 ) -> Result<Ingredients, EngineError> {
     let spec = &record.spec;
     parts.directory.make(&spec.id).map_err(EngineError::io("make the machine's directory"))?;
-    parts.directory.write_first(&spec.id, record).map_err(EngineError::io("write its record"))?;
     let listener = parts.directory.listen(&spec.id).map_err(EngineError::io("make its socket"))?;
     let image = parts.image_trees.get(&parts.images, &spec.image)?;
     let base = uid_base(record.uid_slot);
-    let placement = parts.cgroups.prepare(&spec.id, &spec.limits, base)?;
+    let placement = parts.cgroups.prepare(&spec.id)?;
     let workspace = workspace(parts, spec, &user_namespace)?;
     let mounts = image.copy(&user_namespace)?;
     let config = runner_config(parts, spec, &image.image, &placement)?;

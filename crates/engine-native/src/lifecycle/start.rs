@@ -88,7 +88,15 @@ async fn adopt(parts: &Arc<Parts>, id: SandboxId, record: Option<Record>) {
             entry.set_process(Arc::clone(&process));
             death::watch(parts, &entry, process, None);
         }
-        None => entry.set_dead(DeathCause::Unknown),
+        None => {
+            // Half-made: should it have been cloned, then nobody will ever use it.
+            if key.is_none()
+                && let Err(error) = parts.cgroups.kill(&id)
+            {
+                tracing::warn!(%id, %error, "cannot end a half-made machine");
+            }
+            entry.set_dead(DeathCause::Unknown);
+        }
     }
     parts.table.insert(id, entry);
 }

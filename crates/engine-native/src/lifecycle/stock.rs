@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
 use super::Parts;
+use crate::limits::REFILL_PAUSE;
 
 #[derive(Default)]
 pub(super) struct Stock {
@@ -50,6 +51,8 @@ pub(super) fn keep(parts: &Arc<Parts>) {
                 let _ = tokio::task::spawn_blocking(move || cgroups.cgroups.refill()).await;
             }
             wanted.notified().await;
+            // Let the machine that used something up start in peace.
+            tokio::time::sleep(REFILL_PAUSE).await;
         }
     });
 }

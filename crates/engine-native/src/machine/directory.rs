@@ -62,17 +62,6 @@ impl Directory {
         self.of(id).is_dir()
     }
 
-    /// The first record, into a directory that is as new. One that is torn by a crash belongs to a
-    /// machine that was not cloned yet.
-    pub(crate) fn write_first(&self, id: &SandboxId, record: &Record) -> io::Result<()> {
-        let mut file = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .mode(0o600)
-            .open(self.of(id).join(RECORD))?;
-        file.write_all(&serde_json::to_vec(record)?)
-    }
-
     /// Replaces the record: a reader sees the old one or the new one.
     pub(crate) fn write(&self, id: &SandboxId, record: &Record) -> io::Result<()> {
         let dir = self.of(id);

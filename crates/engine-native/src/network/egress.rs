@@ -3,24 +3,17 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use rtnetlink::Handle;
 use sandbank_engine::InstanceId;
-use serde::{Deserialize, Serialize};
 
 use super::forward_policy::Passage;
-use super::limits::{HOST_ADDRESSES, MTU};
+use super::limits::{HOST_ADDRESSES, LINK_POLL, LOCK_PATIENCE, MTU};
 use super::rules::{self, Rules};
+use super::shared::{self, Lock, Shared};
 use super::subnet::{CANDIDATES, Subnet};
 use super::{forwarding, link, ranges, resolver, tool};
-
-/// What must be known after a restart.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Remembered {
-    subnet: Option<String>,
-    /// Links whose forwarding we turned on.
-    forwarded: Vec<String>,
-}
 
 /// What sandboxes made now are given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,22 +26,49 @@ pub(super) struct Outside {
 
 #[derive(Debug)]
 struct Current {
-    remembered: Remembered,
+    /// The instance's subnet, with the lock that makes it so.
+    held: Option<(Subnet, Lock)>,
+    /// That this instance's daemon runs.
+    alive: Option<Lock>,
     /// The rules in force.
     rules: Option<Rules>,
     outside: Result<Outside, String>,
 }
 
 pub(super) struct Egress {
+    instance: String,
     /// Beginning of the names of our links: no other instance's links begin so.
     pub(super) links: String,
     table: String,
     wanted: Subnet,
-    state_file: PathBuf,
-    resolver_files: Vec<PathBuf>,
+    /// Remembers the subnet: machines that outlive the daemon have addresses of it.
+    subnet_file: PathBuf,
+    places: Places,
     /// Reports and reads are quick; changes are made by one task at a time.
     current: Mutex<Current>,
     changing: tokio::sync::Mutex<()>,
+}
+
+/// Where the host is looked at; tests have hosts of their own.
+pub(super) struct Places {
+    pub(super) resolver_files: Vec<PathBuf>,
+    pub(super) shared_dir: PathBuf,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        let shared_dir = PathBuf::from(shared::DIRECTORY);
+        Self { resolver_files: resolver::default_files(), shared_dir }
+    }
+}
+
+/// Beginning of the names of all instances' links.
+const LINKS: &str = "sbk";
+
+fn links_of(instance: &str) -> String {
+    // An id is `i` and eight characters; with four digits of a slot that is the longest name a
+    // link can have.
+    format!("{LINKS}{}", instance.strip_prefix('i').unwrap_or(instance))
 }
 
 fn io(step: &str) -> impl FnOnce(std::io::Error) -> String + '_ {
@@ -62,31 +82,45 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
 }
 
+/// A lock that has just been given back may still be held for a moment, by a child between its
+/// fork and its exec.
+async fn patiently(
+    lock: impl Fn() -> std::io::Result<Option<Lock>>,
+) -> std::io::Result<Option<Lock>> {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        let result = lock();
+        if !matches!(result, Ok(None)) || Instant::now() >= deadline {
+            return result;
+        }
+        tokio::time::sleep(LINK_POLL).await;
+    }
+}
+
 impl Egress {
     pub(super) fn new(
         wanted: Subnet,
         instance: &InstanceId,
         state_dir: &std::path::Path,
-        resolver_files: Vec<PathBuf>,
+        places: Places,
     ) -> Self {
-        // An id is `i` and eight characters; with four digits of a slot that is the longest name
-        // a link can have.
-        let tag = instance.as_str().strip_prefix('i').unwrap_or(instance.as_str());
-        let state_file = state_dir.join("network.json");
-        let remembered = std::fs::read(&state_file)
-            .ok()
-            .and_then(|content| serde_json::from_slice(&content).ok())
-            .unwrap_or_default();
         let outside = Err("the network is still being prepared".to_owned());
+        let current = Current { held: None, alive: None, rules: None, outside };
         Self {
-            links: format!("sbk{tag}"),
-            table: format!("sandbank_{}", instance.as_str()),
+            instance: instance.as_str().to_owned(),
+            links: links_of(instance.as_str()),
+            table: rules::table_of(instance.as_str()),
             wanted,
-            state_file,
-            resolver_files,
-            current: Mutex::new(Current { remembered, rules: None, outside }),
+            subnet_file: state_dir.join("subnet"),
+            places,
+            current: Mutex::new(current),
             changing: tokio::sync::Mutex::new(()),
         }
+    }
+
+    fn shared(&self) -> Result<Shared, String> {
+        let dir = &self.places.shared_dir;
+        Shared::open(dir).map_err(|error| format!("{} cannot be made: {error}", dir.display()))
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
@@ -119,13 +153,15 @@ impl Egress {
         if !tool::is_installed("nft") {
             return Err("nft is not installed; install the package nftables".to_owned());
         }
-        let subnet = self.hold_subnet(netlink).await?;
-        let files = self.resolver_files.clone();
+        let shared = self.shared()?;
+        self.come_alive(&shared, netlink).await?;
+        let subnet = self.hold_subnet(&shared, netlink).await?;
+        let files = self.places.resolver_files.clone();
         let resolvers = blocking(move || Ok(resolver::find(&files))).await?;
         let uplinks =
             link::uplinks(netlink, &resolvers).await.map_err(io("read the host's routes"))?;
         let names: Vec<String> = uplinks.iter().map(|(name, _)| name.clone()).collect();
-        let guarded = self.plan_forwarding(&names)?;
+        let guarded = plan_forwarding(&shared, &names)?;
         let rules = Rules {
             table: self.table.clone(),
             links: self.links.clone(),
@@ -164,96 +200,87 @@ impl Egress {
         result
     }
 
-    /// The subnet of this instance: the one it has, or the first that clashes with nothing.
-    async fn hold_subnet(&self, netlink: &Handle) -> Result<Subnet, String> {
-        let step = "read the host's routes";
-        let routes = link::routes(netlink).await.map_err(io(step))?;
-        let remembered: Option<Subnet> =
-            self.current().remembered.subnet.as_ref().and_then(|text| text.parse().ok());
-        let held = |subnet: Subnet| {
-            let same = |route: &&link::Route| {
-                (route.destination, route.prefix) == (subnet.address(), subnet.prefix())
-            };
-            routes.iter().filter(same).any(|route| route.claim)
-        };
-        if let Some(subnet) = remembered
-            && held(subnet)
-        {
-            return Ok(subnet);
+    /// Once: says that this daemon runs, and clears away what dead ones left.
+    async fn come_alive(&self, shared: &Shared, netlink: &Handle) -> Result<(), String> {
+        if self.current().alive.is_some() {
+            return Ok(());
         }
-        let candidates: Vec<Subnet> = match self.wanted == Subnet::default() {
-            true => remembered.into_iter().chain(CANDIDATES).collect(),
+        let lock = patiently(|| shared.lock_instance(&self.instance)).await;
+        let lock = lock
+            .map_err(io("lock the instance"))?
+            .ok_or("another daemon runs with this data directory; stop it")?;
+        self.current().alive = Some(lock);
+        let links = link::named(netlink, LINKS).await.map_err(io("list the host's links"))?;
+        let (shared, own) = (shared.clone(), self.instance.clone());
+        blocking(move || {
+            for instance in rules::instances().into_iter().filter(|id| *id != own) {
+                let used = links.iter().any(|(_, name)| name.starts_with(&links_of(&instance)));
+                if !used && let Ok(Some(_dead)) = shared.lock_instance(&instance) {
+                    rules::unload(&rules::table_of(&instance));
+                    shared.forget_instance(&instance);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// The subnet of this instance: the one it has, or the first that clashes with nothing.
+    async fn hold_subnet(&self, shared: &Shared, netlink: &Handle) -> Result<Subnet, String> {
+        if let Some((subnet, _)) = &self.current().held {
+            return Ok(*subnet);
+        }
+        let routes = link::routes(netlink).await.map_err(io("read the host's routes"))?;
+        let own = link::named(netlink, &self.links).await.map_err(io("list the host's links"))?;
+        let remembered: Option<Subnet> =
+            std::fs::read_to_string(&self.subnet_file).ok().and_then(|text| text.parse().ok());
+        let usual = match self.wanted == Subnet::default() {
+            true => CANDIDATES.to_vec(),
             false => vec![self.wanted],
         };
+        let candidates: Vec<Subnet> = match remembered {
+            // Live machines have addresses of it.
+            Some(subnet) if !own.is_empty() => vec![subnet],
+            Some(subnet) if usual.contains(&subnet) => [subnet].into_iter().chain(usual).collect(),
+            _ => usual,
+        };
+        let is_own =
+            |route: &link::Route| own.iter().any(|(index, _)| route.interface == Some(*index));
         for subnet in candidates {
-            let clash = |route: &link::Route| {
+            let clash = |route: &&link::Route| {
                 !route.is_default() && subnet.overlaps(route.destination, route.prefix)
             };
-            if routes.iter().any(clash) {
+            if own.is_empty() && routes.iter().filter(clash).any(|route| !is_own(route)) {
                 continue;
             }
-            match link::claim(netlink, subnet.address(), subnet.prefix()).await {
-                Ok(()) => {
-                    self.remember(|remembered| remembered.subnet = Some(subnet.to_string()))?;
-                    return Ok(subnet);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(io("take a network for the sandboxes")(error)),
+            let lock = match remembered == Some(subnet) {
+                true => patiently(|| shared.lock_subnet(subnet)).await,
+                false => shared.lock_subnet(subnet),
+            };
+            if let Some(lock) = lock.map_err(io("lock a subnet"))? {
+                std::fs::write(&self.subnet_file, subnet.to_string())
+                    .map_err(io("remember the subnet"))?;
+                self.current().held = Some((subnet, lock));
+                return Ok(subnet);
             }
         }
         Err(match self.wanted == Subnet::default() {
-            true => "every private network we know is used by the host's routes; configure a \
-                     free one as the sandboxes' subnet"
+            true => "every private network we know is used by the host's routes or by other \
+                     instances; configure a free one as the sandboxes' subnet"
                 .to_owned(),
             false => format!(
-                "the configured subnet {} clashes with a route of the host; configure another",
+                "the configured subnet {} clashes with a route of the host or another instance; \
+                 configure another",
                 self.wanted
             ),
         })
     }
 
-    /// Which links we make forward. Remembered before they do, so that it can be undone.
-    fn plan_forwarding(&self, uplinks: &[String]) -> Result<Vec<String>, String> {
-        let before = self.current().remembered.forwarded.clone();
-        let mut forwarded = before.clone();
-        if forwarding::is_global() {
-            forwarded.clear();
-        } else {
-            let missing = uplinks.iter().filter(|link| !forwarding::is_on(link));
-            let missing: Vec<String> =
-                missing.filter(|link| !before.contains(link)).cloned().collect();
-            forwarded.extend(missing);
-        }
-        if forwarded != before {
-            self.remember(|remembered| remembered.forwarded.clone_from(&forwarded))?;
-        }
-        // One that is gone, like an unplugged adapter, has nothing to turn on.
-        forwarded.retain(|link| uplinks.contains(link));
-        Ok(forwarded)
-    }
-
-    fn remember(&self, change: impl FnOnce(&mut Remembered)) -> Result<(), String> {
-        let mut current = self.current();
-        change(&mut current.remembered);
-        let content =
-            serde_json::to_vec_pretty(&current.remembered).expect("the state is plain data");
-        let unfinished = self.state_file.with_extension("json.new");
-        std::fs::write(&unfinished, content)
-            .and_then(|()| std::fs::rename(&unfinished, &self.state_file))
-            .map_err(io("remember the network"))
-    }
-
-    /// Leaves the host as it was found.
+    /// Leaves the host as it was found, as far as no other instance needs it otherwise.
     pub(super) async fn undo(&self, netlink: &Handle) {
         let _changing = self.changing.lock().await;
-        let remembered = std::mem::take(&mut self.current().remembered);
-        if !forwarding::is_global() {
-            for link in &remembered.forwarded {
-                if let Err(error) = forwarding::set(link, false) {
-                    tracing::debug!(%error, link, "forwarding stays on");
-                }
-            }
-        }
+        // Machines of a daemon that is not running still need what they have.
+        let machines = link::named(netlink, LINKS).await.is_ok_and(|links| !links.is_empty());
         let (links, table) = (self.links.clone(), self.table.clone());
         let _ = blocking(move || {
             if tool::is_installed("nft") {
@@ -263,14 +290,47 @@ impl Egress {
             Ok(())
         })
         .await;
-        if let Some(subnet) = remembered.subnet.and_then(|text| text.parse::<Subnet>().ok())
-            && let Err(error) = link::unclaim(netlink, subnet.address(), subnet.prefix()).await
-        {
-            tracing::warn!(%error, "failed to give the subnet back");
+        if let Ok(shared) = self.shared() {
+            if !machines && !shared.has_others(&self.instance) {
+                restore_forwarding(&shared);
+            }
+            shared.forget_instance(&self.instance);
         }
-        let _ = std::fs::remove_file(&self.state_file);
-        let mut current = self.current();
-        current.rules = None;
-        current.outside = Err("the network has been closed".to_owned());
+        let _ = std::fs::remove_file(&self.subnet_file);
+        let outside = Err("the network has been closed".to_owned());
+        *self.current() = Current { held: None, alive: None, rules: None, outside };
+    }
+}
+
+/// Which links we make forward. Noted before they do, so that it can be undone by whichever
+/// instance is the last.
+fn plan_forwarding(shared: &Shared, uplinks: &[String]) -> Result<Vec<String>, String> {
+    let noted = shared.forwarded();
+    if forwarding::is_global() {
+        noted.iter().for_each(|link| shared.forget_forwarded(link));
+        return Ok(Vec::new());
+    }
+    let mut guarded = Vec::new();
+    for link in uplinks {
+        if !noted.contains(link) {
+            if forwarding::is_on(link) {
+                // Its administrator's decision.
+                continue;
+            }
+            shared.note_forwarded(link).map_err(io("note a change of the host"))?;
+        }
+        guarded.push(link.clone());
+    }
+    Ok(guarded)
+}
+
+fn restore_forwarding(shared: &Shared) {
+    for link in shared.forwarded() {
+        if !forwarding::is_global()
+            && let Err(error) = forwarding::set(&link, false)
+        {
+            tracing::debug!(%error, link, "forwarding stays on");
+        }
+        shared.forget_forwarded(&link);
     }
 }

@@ -26,5 +26,8 @@ pub(super) const HOST_ADDRESSES: usize = 64;
 /// How long the link of a dead machine may stay before it is cut.
 pub(super) const LINK_GRACE: Duration = Duration::from_secs(3);
 
-/// Between two looks at links that the kernel is removing.
+/// Between two looks at something that is about to go: a link, a lock.
 pub(super) const LINK_POLL: Duration = Duration::from_millis(10);
+
+/// How long a lock of an earlier daemon is waited for; then it counts as held.
+pub(super) const LOCK_PATIENCE: Duration = Duration::from_millis(250);

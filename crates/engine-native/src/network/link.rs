@@ -7,16 +7,12 @@ use std::os::fd::AsRawFd;
 use futures_util::TryStreamExt;
 use futures_util::future::try_join_all;
 use rtnetlink::packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkMessage};
-use rtnetlink::packet_route::route::{
-    RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteType,
-};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 use super::namespace::Namespace;
 use super::ranges::BLOCKED;
 
-/// Marks our route in the host's table; no routing daemon has this number.
-const PROTOCOL: RouteProtocol = RouteProtocol::Other(213);
 const GUEST: &str = "eth0";
 
 pub(super) fn io_error(error: rtnetlink::Error) -> io::Error {
@@ -168,12 +164,15 @@ fn name_and_mtu(link: &LinkMessage) -> (Option<&str>, Option<u32>) {
     (name, mtu)
 }
 
-/// Names of all links that begin so.
-pub(super) async fn names(netlink: &Handle, prefix: &str) -> io::Result<Vec<String>> {
+/// Index and name of all links whose names begin so.
+pub(super) async fn named(netlink: &Handle, prefix: &str) -> io::Result<Vec<(u32, String)>> {
     let links: Vec<LinkMessage> =
         netlink.link().get().execute().try_collect().await.map_err(io_error)?;
-    let names = links.iter().filter_map(|link| name_and_mtu(link).0);
-    Ok(names.filter(|name| name.starts_with(prefix)).map(str::to_owned).collect())
+    let named = links.iter().filter_map(|link| {
+        let name = name_and_mtu(link).0.filter(|name| name.starts_with(prefix))?;
+        Some((link.header.index, name.to_owned()))
+    });
+    Ok(named.collect())
 }
 
 /// A route of the host, as far as we look at it.
@@ -184,8 +183,6 @@ pub(super) struct Route {
     pub(super) interface: Option<u32>,
     /// To the host itself.
     pub(super) local: bool,
-    /// It is the one by which an instance holds its subnet.
-    pub(super) claim: bool,
 }
 
 impl Route {
@@ -213,7 +210,6 @@ fn route_of(message: &RouteMessage) -> Route {
         prefix: message.header.destination_prefix_length,
         interface: None,
         local: message.header.kind == RouteType::Local,
-        claim: message.header.protocol == PROTOCOL && message.header.kind == RouteType::Unreachable,
     };
     for attribute in &message.attributes {
         match attribute {
@@ -281,27 +277,6 @@ pub(super) async fn addresses(netlink: &Handle) -> io::Result<Vec<Ipv4Addr>> {
     Ok(addresses)
 }
 
-fn claim_route(address: Ipv4Addr, prefix: u8) -> RouteMessage {
-    RouteMessageBuilder::<Ipv4Addr>::new()
-        .destination_prefix(address, prefix)
-        .kind(RouteType::Unreachable)
-        .protocol(PROTOCOL)
-        .build()
-}
-
-/// Takes a network for this instance: the kernel lets only one of two make the same route. It
-/// also keeps packets to unused slots from leaving by the default route.
-pub(super) async fn claim(netlink: &Handle, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
-    netlink.route().add(claim_route(address, prefix)).execute().await.map_err(io_error)
-}
-
-pub(super) async fn unclaim(netlink: &Handle, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
-    match netlink.route().del(claim_route(address, prefix)).execute().await.map_err(io_error) {
-        Err(error) if is(&error, libc::ESRCH) => Ok(()),
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,7 +288,6 @@ mod tests {
             prefix,
             interface: Some(interface),
             local,
-            claim: false,
         };
         let routes = [
             route([0, 0, 0, 0], 0, 2, false),

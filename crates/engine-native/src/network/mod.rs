@@ -18,6 +18,7 @@ mod pool;
 mod ranges;
 mod resolver;
 mod rules;
+mod shared;
 mod subnet;
 mod tool;
 
@@ -31,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandbank_engine::{Control, EngineError, InstanceId, NetworkMode, SandboxId};
 
-use self::egress::Egress;
+use self::egress::{Egress, Places};
 use self::pool::Pool;
 pub use self::subnet::{InvalidSubnet, Subnet};
 
@@ -41,7 +42,7 @@ pub(crate) struct NetworkSettings {
     /// Ready namespaces kept per mode.
     pub(crate) pool_size: usize,
     pub(crate) instance: InstanceId,
-    /// Made if it is missing; what was changed on the host is remembered there.
+    /// Made if it is missing; the instance's subnet is remembered there.
     pub(crate) state_dir: PathBuf,
 }
 
@@ -63,17 +64,14 @@ impl Networks {
     /// Makes the first namespaces. Without egress this still succeeds; see
     /// [`Networks::egress_available`].
     pub(crate) async fn open(settings: NetworkSettings) -> Result<Self, EngineError> {
-        Self::open_with(settings, resolver::default_files()).await
+        Self::open_with(settings, Places::default()).await
     }
 
-    async fn open_with(
-        settings: NetworkSettings,
-        resolver_files: Vec<PathBuf>,
-    ) -> Result<Self, EngineError> {
+    async fn open_with(settings: NetworkSettings, places: Places) -> Result<Self, EngineError> {
         let NetworkSettings { subnet, pool_size, instance, state_dir } = settings;
         std::fs::create_dir_all(&state_dir)
             .map_err(EngineError::io("create the network's directory"))?;
-        let egress = Egress::new(subnet, &instance, &state_dir, resolver_files);
+        let egress = Egress::new(subnet, &instance, &state_dir, places);
         let pool = Pool::open(egress, pool_size).await.map_err(|error| {
             EngineError::ControlUnavailable {
                 control: Control::NetworkNone,

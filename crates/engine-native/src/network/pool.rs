@@ -221,9 +221,9 @@ impl Pool {
         };
         self.wait_gone(&leaving).await;
         // Links that are left belong to machines, which go on without us.
-        match link::names(&self.netlink, &self.egress.links).await {
-            Ok(names) if names.is_empty() => self.egress.undo(&self.netlink).await,
-            Ok(names) => tracing::debug!(machines = names.len(), "the network stays up"),
+        match link::named(&self.netlink, &self.egress.links).await {
+            Ok(links) if links.is_empty() => self.egress.undo(&self.netlink).await,
+            Ok(links) => tracing::debug!(machines = links.len(), "the network stays up"),
             Err(error) => tracing::warn!(%error, "failed to list the links"),
         }
     }
@@ -233,8 +233,11 @@ impl Pool {
         let deadline = Instant::now() + LINK_GRACE;
         let mut left: Vec<u32> = slots.to_vec();
         while !left.is_empty() && Instant::now() < deadline {
-            let Ok(names) = link::names(&self.netlink, &self.egress.links).await else { break };
-            left.retain(|slot| names.contains(&self.egress.link_name(*slot)));
+            let Ok(links) = link::named(&self.netlink, &self.egress.links).await else { break };
+            left.retain(|slot| {
+                let name = self.egress.link_name(*slot);
+                links.iter().any(|(_, link)| *link == name)
+            });
             if !left.is_empty() {
                 tokio::time::sleep(LINK_POLL).await;
             }

@@ -13,6 +13,9 @@ use super::ranges::BLOCKED;
 use super::subnet::Subnet;
 use super::tool;
 
+/// Beginning of every instance's table.
+const TABLE: &str = "sandbank_";
+
 /// What the table is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rules {
@@ -124,6 +127,17 @@ table inet {table} {{
 
 pub(super) fn is_loaded(table: &str) -> bool {
     tool::checked("nft", &["list", "table", "inet", table], "").is_ok()
+}
+
+/// Instances that have a table, dead ones included.
+pub(super) fn instances() -> Vec<String> {
+    let listed = tool::checked("nft", &["list", "tables", "inet"], "").unwrap_or_default();
+    let tables = listed.lines().filter_map(|line| line.strip_prefix("table inet "));
+    tables.filter_map(|table| table.strip_prefix(TABLE)).map(str::to_owned).collect()
+}
+
+pub(super) fn table_of(instance: &str) -> String {
+    format!("{TABLE}{instance}")
 }
 
 /// Takes the table out of force. None there is fine.

@@ -45,17 +45,11 @@ const PROC_HIDDEN: &[&str] = &[
 ];
 
 /// Readable, because programs look there, but never writable.
-const PROC_FIXED: &[&str] = &["bus", "driver", "fs", "irq", "sys", "sysrq-trigger"];
+const PROC_FIXED: &[&str] = &["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
-const SYS_HIDDEN: &[&str] = &[
-    "devices/virtual/dmi",
-    "devices/virtual/powercap",
-    "firmware",
-    "fs/cgroup",
-    "kernel/debug",
-    "kernel/security",
-    "kernel/tracing",
-];
+/// Places where the host mounts other file systems, such as `fs/cgroup` and `kernel/security`, are
+/// empty directories in a machine's own `/sys`.
+const SYS_HIDDEN: &[&str] = &["devices/virtual/dmi", "devices/virtual/powercap", "firmware"];
 
 /// A file of `/proc` or `/sys` that this kernel has.
 pub(super) struct KernelFile {

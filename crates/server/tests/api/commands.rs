@@ -141,12 +141,8 @@ async fn a_program_that_is_not_there_ends_with_127() {
 async fn a_wait_survives_a_broken_channel_and_ends_with_its_sandbox() {
     let world = World::start().await;
     let id = world.sandbox().await;
+    world.api.run(&id, "mkfifo gate").await.unwrap();
     let command = world.bash(&id, "read -r _ < gate; exit 9").await;
-    world.api.run(&id, "rm -f gate; mkfifo gate").await.unwrap();
-    let command = {
-        drop(command);
-        world.bash(&id, "read -r _ < gate; exit 9").await
-    };
     let wait = tokio::spawn(world.open("GET", &format!("{command}/wait")).send());
     world.engine.cut_channels();
     world.api.run(&id, "echo go > gate").await.unwrap();

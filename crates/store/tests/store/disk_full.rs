@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use sandbank_store::{RowState, Store, StoreError};
+use sandbank_store::{Event, RowState, Store, StoreError};
 use sandbank_test_support::skip_unless_root;
 use serde_json::json;
 
@@ -30,18 +30,27 @@ async fn a_full_disk_is_told_and_survived() {
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
     assert!(error.is_temporary());
     assert_eq!(store.sandboxes().open().await.unwrap().len(), written, "reads go on");
+    let told: Vec<_> = (1..=400).map(event).collect();
+    let error = store.events().append(&told).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full { .. }), "{error}");
     let refused = Store::open(&disk.path("other.db")).await.err().unwrap();
     assert!(matches!(refused, StoreError::Full { .. }), "{refused}");
 
     std::fs::remove_file(disk.path("ballast")).unwrap();
     let nothing = json!({});
     let rows = store.sandboxes();
+    store.events().append(&told).await.unwrap();
     rows.close(&first.id, RowState::Gone, &nothing, 1, &nothing).await.unwrap();
     rows.insert(&row("after")).await.unwrap();
     assert_eq!(rows.open().await.unwrap().len(), written);
     store.close().await;
     let again = Store::open(&disk.path("sandbank.db")).await.unwrap();
     assert_eq!(again.sandboxes().open().await.unwrap().len(), written, "and the file is sound");
+}
+
+fn event(seq: u64) -> Event {
+    let detail = json!({ "text": "x".repeat(1000) });
+    Event { seq, time_ms: 0, sandbox: None, kind: "test".to_owned(), detail }
 }
 
 /// Leaves a few kilobytes, so that the next writes hit the end.

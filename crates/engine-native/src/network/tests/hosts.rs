@@ -23,6 +23,8 @@ pub(super) struct FakeHost {
     pub(super) public: Namespace,
     pub(super) lan: Namespace,
     _metadata: Namespace,
+    /// What `/run` is to a host.
+    pub(super) run: tempfile::TempDir,
 }
 
 /// Runs a tool in the calling thread's namespaces.
@@ -142,7 +144,7 @@ impl FakeHost {
         serve(here(), "0.0.0.0", 8080).await;
         serve_udp(here(), "0.0.0.0", 8080).await;
         serve(here(), "::1", 8081).await;
-        Self { public, lan, _metadata: metadata }
+        Self { public, lan, _metadata: metadata, run: tempfile::tempdir().unwrap() }
     }
 }
 

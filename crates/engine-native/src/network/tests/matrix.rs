@@ -20,7 +20,7 @@ fn default_reaches_the_public_internet_and_the_resolver_and_nothing_else() {
     on_fake_host(async |host: &FakeHost| {
         assert_controls().await;
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         networks.egress_available().unwrap();
         let (_, one) = take(&networks, NetworkMode::Default).await;
         let (_, two) = take(&networks, NetworkMode::Default).await;
@@ -76,10 +76,10 @@ fn default_reaches_the_public_internet_and_the_resolver_and_nothing_else() {
 
 #[test]
 fn none_reaches_its_own_loopback_and_nothing_else() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         assert_controls().await;
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         let (_, network) = take(&networks, NetworkMode::None).await;
         assert_eq!(network.slot, None);
         assert!(!network.resolv_conf.contains("nameserver"), "{}", network.resolv_conf);
@@ -106,9 +106,9 @@ fn none_reaches_its_own_loopback_and_nothing_else() {
 
 #[test]
 fn refusals_are_quick_and_low_ports_are_free() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         let (_, network) = take(&networks, NetworkMode::Default).await;
         for address in [LAN, METADATA, UPLINK] {
             let error = connect(&network.netns, address, 80).await.unwrap_err();
@@ -128,7 +128,7 @@ fn refusals_are_quick_and_low_ports_are_free() {
 fn the_host_does_not_become_a_router() {
     on_fake_host(async |host: &FakeHost| {
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         networks.egress_available().unwrap();
         let forwards = |link: &str| {
             std::fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{link}/forwarding")).unwrap()

@@ -12,6 +12,7 @@ use sandbank_engine::{InstanceId, NetworkMode, SandboxId};
 use tempfile::TempDir;
 
 use self::hosts::FakeHost;
+use super::egress::Places;
 use super::{Network, NetworkSettings, Networks, Subnet};
 
 /// One daemon's settings and state.
@@ -32,18 +33,20 @@ impl Instance {
         ["resolv.conf", "real.conf"].map(|name| self.dir.path().join(name)).to_vec()
     }
 
-    async fn open_on(&self, subnet: Subnet, pool_size: usize) -> Networks {
+    async fn open_on(&self, host: &FakeHost, subnet: Subnet, pool_size: usize) -> Networks {
         let settings = NetworkSettings {
             subnet,
             pool_size,
             instance: self.id.clone(),
             state_dir: self.dir.path().to_owned(),
         };
-        Networks::open_with(settings, self.resolver_files()).await.unwrap()
+        let shared_dir = host.run.path().join("sandbank");
+        let places = Places { resolver_files: self.resolver_files(), shared_dir };
+        Networks::open_with(settings, places).await.unwrap()
     }
 
-    async fn open(&self) -> Networks {
-        self.open_on(Subnet::default(), 1).await
+    async fn open(&self, host: &FakeHost) -> Networks {
+        self.open_on(host, Subnet::default(), 1).await
     }
 
     fn links(&self) -> String {

@@ -22,18 +22,16 @@ async fn wait_for(what: &str, condition: impl Fn() -> bool) {
 fn assert_no_trace(instance: &Instance) {
     assert_eq!(links_of(instance), 0, "a link is left");
     assert!(!tool("nft list tables").contains(&instance.table()), "the table is left");
-    let routes = tool("ip route show table all");
-    assert!(!routes.contains("10.213.0.0") && !routes.contains("unreachable"), "{routes}");
     let forwards = std::fs::read_to_string("/proc/sys/net/ipv4/conf/up0/forwarding").unwrap();
     assert_eq!(forwards.trim(), "0", "forwarding is left on");
-    assert!(!instance.dir.path().join("network.json").exists());
+    assert!(!instance.dir.path().join("subnet").exists());
 }
 
 #[test]
 fn everything_is_gone_after_the_last_machine() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         let instance = Instance::new();
-        let networks = instance.open_on(super::Subnet::default(), 3).await;
+        let networks = instance.open_on(host, super::Subnet::default(), 3).await;
         wait_for("the pool fills", || links_of(&instance) == 3).await;
         let (id, network) = take(&networks, NetworkMode::Default).await;
         let (other, _) = take(&networks, NetworkMode::None).await;
@@ -54,9 +52,9 @@ fn everything_is_gone_after_the_last_machine() {
 
 #[test]
 fn a_dropped_namespace_takes_its_link_with_it() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         let instance = Instance::new();
-        let networks = instance.open_on(super::Subnet::default(), 2).await;
+        let networks = instance.open_on(host, super::Subnet::default(), 2).await;
         wait_for("the pool fills", || links_of(&instance) == 2).await;
         let (_, network) = take(&networks, NetworkMode::Default).await;
         // As `kill -9` does: nothing is closed in order.
@@ -69,14 +67,14 @@ fn a_dropped_namespace_takes_its_link_with_it() {
 
 #[test]
 fn a_restarted_daemon_does_not_reuse_a_live_slot() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         let instance = Instance::new();
         let subnet = "10.99.0.0/28".parse().unwrap();
-        let networks = instance.open_on(subnet, 0).await;
+        let networks = instance.open_on(host, subnet, 0).await;
         let (id, network) = take(&networks, NetworkMode::Default).await;
         drop(networks);
 
-        let networks = instance.open_on(subnet, 0).await;
+        let networks = instance.open_on(host, subnet, 0).await;
         networks.egress_available().unwrap();
         networks.adopt(&id, network.slot).await;
         let mut slots = vec![network.slot.unwrap()];
@@ -105,10 +103,10 @@ fn a_restarted_daemon_does_not_reuse_a_live_slot() {
 
 #[test]
 fn two_instances_have_subnets_of_their_own_and_do_not_meet() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         let (first, second) = (Instance::new(), Instance::new());
-        let one = first.open().await;
-        let two = second.open().await;
+        let one = first.open(host).await;
+        let two = second.open(host).await;
         let (_, a) = take(&one, NetworkMode::Default).await;
         let (id, b) = take(&two, NetworkMode::Default).await;
         for network in [&a, &b] {
@@ -126,18 +124,52 @@ fn two_instances_have_subnets_of_their_own_and_do_not_meet() {
     });
 }
 
+/// Daemons that were killed and never came back.
+#[test]
+fn what_dead_instances_left_is_cleared_away() {
+    on_fake_host(async |host: &FakeHost| {
+        let mut machine = None;
+        for round in 0..12 {
+            let dead = Instance::new();
+            let networks = dead.open(host).await;
+            networks.egress_available().unwrap();
+            if round == 3 {
+                machine = Some((take(&networks, NetworkMode::Default).await, dead.table()));
+            }
+        }
+        let ((_, network), table) = machine.unwrap();
+        let last = Instance::new();
+        wait_for("links of the dead go", || tool("ip -o link").matches("sbk").count() == 1).await;
+        let networks = last.open(host).await;
+        networks.egress_available().unwrap();
+        let tables = tool("nft list tables");
+        assert_eq!(tables.matches("sandbank_").count(), 2, "{tables}");
+        assert!(tables.contains(&table), "a machine still needs its table");
+        connect(&network.netns, PUBLIC, 80).await.unwrap();
+        assert!(connect(&network.netns, LAN, 80).await.is_err());
+        networks.close().await;
+        connect(&network.netns, PUBLIC, 80).await.expect("it outlives the other's daemon");
+        drop(network);
+        wait_for("its link goes", || tool("ip -o link").matches("sbk").count() == 0).await;
+        let networks = last.open(host).await;
+        networks.close().await;
+        let forwards = std::fs::read_to_string("/proc/sys/net/ipv4/conf/up0/forwarding").unwrap();
+        assert_eq!(forwards.trim(), "0", "the last one undoes what the first one did");
+    });
+}
+
 #[test]
 fn a_subnet_that_the_host_routes_is_not_taken() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         tool("ip route add 10.0.0.0/8 via 10.20.0.5");
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         let (_, network) = take(&networks, NetworkMode::Default).await;
         assert_eq!(connect(&network.netns, PUBLIC, 80).await.unwrap(), UPLINK);
-        assert!(tool("ip route").contains("unreachable 172.29.0.0/18"));
+        assert!(tool("ip addr").contains("172.29.0.1/30"));
 
         let configured = Instance::new();
-        let networks = configured.open_on("10.99.0.0/24".parse().unwrap(), 0).await;
+        let networks = configured.open_on(host, "10.99.0.0/24".parse().unwrap(), 0).await;
         let reason = networks.egress_available().unwrap_err();
         assert!(reason.contains("10.99.0.0/24") && reason.contains("configure"), "{reason}");
         let refused = networks.take(NetworkMode::Default, &SandboxId::random()).await;
@@ -152,9 +184,9 @@ fn a_subnet_that_the_host_routes_is_not_taken() {
 /// `nft flush ruleset` is what restarting a firewall does.
 #[test]
 fn flushed_rules_do_not_open_the_private_networks_and_come_back() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         let (_, network) = take(&networks, NetworkMode::Default).await;
         tool("nft flush ruleset");
         let gateway = format!("10.213.0.{}", 4 * network.slot.unwrap() + 1);
@@ -169,9 +201,9 @@ fn flushed_rules_do_not_open_the_private_networks_and_come_back() {
 
 #[test]
 fn new_resolvers_are_noticed() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         std::fs::write(instance.dir.path().join("resolv.conf"), format!("nameserver {LAN}\n"))
             .unwrap();
         networks.pool.egress.refresh(&networks.pool.netlink()).await;
@@ -184,7 +216,7 @@ fn new_resolvers_are_noticed() {
 
 #[test]
 fn docker_s_drop_policy_is_passed_through_the_chain_it_leaves_to_administrators() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         if crate::network::tool::is_installed("iptables") {
             return println!("skipped: iptables is installed, and this is about hosts without");
         }
@@ -193,7 +225,7 @@ fn docker_s_drop_policy_is_passed_through_the_chain_it_leaves_to_administrators(
             "nft add chain ip filter FORWARD { type filter hook forward priority 0 ; policy drop ; }",
         );
         let without = Instance::new();
-        let networks = without.open().await;
+        let networks = without.open(host).await;
         let reason = networks.egress_available().unwrap_err();
         assert!(reason.contains("FORWARD") && reason.contains("nft insert rule"), "{reason}");
         networks.close().await;
@@ -202,7 +234,7 @@ fn docker_s_drop_policy_is_passed_through_the_chain_it_leaves_to_administrators(
         tool("nft add chain ip filter DOCKER-USER");
         tool("nft add rule ip filter FORWARD jump DOCKER-USER");
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         networks.egress_available().unwrap();
         networks.pool.egress.refresh(&networks.pool.netlink()).await;
         let (id, network) = take(&networks, NetworkMode::Default).await;
@@ -220,7 +252,7 @@ fn docker_s_drop_policy_is_passed_through_the_chain_it_leaves_to_administrators(
 
 #[test]
 fn a_host_without_nft_is_told_what_to_install() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         for dir in ["/usr/sbin", "/usr/local/sbin", "/sbin"] {
             // In the mount namespace of this thread only.
             let flags = rustix::mount::MountFlags::empty();
@@ -229,7 +261,7 @@ fn a_host_without_nft_is_told_what_to_install() {
             }
         }
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         let reason = networks.egress_available().unwrap_err();
         assert!(reason.contains("install the package nftables"), "{reason}");
         networks.take(NetworkMode::None, &SandboxId::random()).await.unwrap();
@@ -239,12 +271,12 @@ fn a_host_without_nft_is_told_what_to_install() {
 
 #[test]
 fn a_host_that_refuses_to_forward_is_told_the_setting() {
-    on_fake_host(async |_: &FakeHost| {
+    on_fake_host(async |host: &FakeHost| {
         let path = "/proc/sys/net/ipv4/conf/up0/forwarding";
         tool(&format!("mount --bind {path} {path}"));
         tool(&format!("mount -o remount,bind,ro {path}"));
         let instance = Instance::new();
-        let networks = instance.open().await;
+        let networks = instance.open(host).await;
         let reason = networks.egress_available().unwrap_err();
         assert!(reason.contains("sysctl -w net.ipv4.ip_forward=1"), "{reason}");
         networks.close().await;

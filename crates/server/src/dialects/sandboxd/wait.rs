@@ -138,3 +138,28 @@ fn with_white_space(waiting: Waiting) -> Response {
     });
     ([(header::CONTENT_TYPE, JSON)], Body::from_stream(chunks)).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_wait_sends_white_space_and_then_valid_json() {
+        let waiting: Waiting = Box::pin(async {
+            tokio::time::sleep(HEARTBEAT * 3 + HEARTBEAT / 2).await;
+            Ok(Ending::Exited { code: 5 }.into())
+        });
+        let body = with_white_space(waiting).into_body().collect().await.unwrap().to_bytes();
+        assert!(body.starts_with(b"   {"), "{body:?}");
+        let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(json["exitCode"], 5);
+    }
+
+    #[test]
+    fn nobody_knowing_is_exit_code_one() {
+        let reply = WaitReply::from(lost("gone"));
+        assert_eq!(serde_json::to_value(reply).unwrap()["exitCode"], 1);
+    }
+}
