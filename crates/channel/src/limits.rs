@@ -14,8 +14,9 @@ pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// Unread bytes a single stream may buffer in the daemon before the runner has to wait.
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 
-/// The same for all streams of one runner together.
-pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
+/// The same for all streams of one runner together. So large that readers that stopped reading
+/// do not hold up the other requests to the sandbox.
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 512 << 20;
 
 /// Largest HTTP/2 frame taken from a runner: output comes in frames of 128 KiB, and splitting
 /// them into the default 16 KiB costs a system call each.

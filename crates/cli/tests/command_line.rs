@@ -1,5 +1,7 @@
 //! What the program says and how it ends when no server is needed to know it.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 

@@ -1,5 +1,7 @@
 //! `sandbank run` with no server: its own parts, for as long as it takes.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 

@@ -1,5 +1,7 @@
 //! run, exec, logs, cp, ps and shell as a person types them, against a real daemon.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};

@@ -76,3 +76,6 @@ pub(crate) const IMAGE_FRESH_FOR: Duration = Duration::from_secs(5);
 
 /// How long after a create what it used up is made again.
 pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(10);
+
+/// Open files the daemon must be allowed for a full stock; with fewer it keeps one of each.
+pub(crate) const FILES_FOR_STOCK: u64 = 1024;

@@ -1,6 +1,8 @@
 //! The v2 interface, as far as this host has it: placement, freezing, killing and removal work
 //! without controllers; limits need a host whose controllers are not bound to v1.
 
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
 mod support;
 
 use sandbank_engine::{Control, Engine, EngineError, MachineState};

@@ -1,5 +1,7 @@
 //! Roots made of layers, friendly and hostile.
 
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
 mod support;
 
 use sandbank_engine::{Engine, ImageName};
@@ -119,7 +121,8 @@ async fn mounts_of_a_machine_do_not_spread_to_a_shared_host_tree() {
     assert!(mount(&["mount", "--bind", "@", "@"]).success());
     assert!(mount(&["mount", "--make-shared", "@"]).success());
     let before = residue::mounts(shared.path());
-    let test = TestEngine::start_with(|settings| settings.data_dir = shared.path().join("data")).await;
+    let test =
+        TestEngine::start_with(|settings| settings.data_dir = shared.path().join("data")).await;
     let machine = test.create().await;
     assert_eq!(test.sh(&machine.id, "echo alive").await.stdout, "alive\n");
     assert_eq!(residue::mounts(shared.path()), before);

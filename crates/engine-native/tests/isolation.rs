@@ -1,5 +1,7 @@
 //! Attempts to get out, from inside. Each refusal has a counterpart that is allowed.
 
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
 mod support;
 
 use support::{Output, TestEngine, cannot_run};
@@ -97,7 +99,8 @@ async fn risky_system_calls_are_refused_and_ordinary_ones_are_not() {
         let script = format!("print(call({number}, 0, 0, 0, 0, 0))");
         assert_eq!(python(&test, &machine.id, &script).await.stdout, "EPERM\n", "{name}");
     }
-    let namespace = format!("print(call({}, {}, 0, 0, 0, 0))", libc::SYS_clone, libc::CLONE_NEWUSER);
+    let namespace =
+        format!("print(call({}, {}, 0, 0, 0, 0))", libc::SYS_clone, libc::CLONE_NEWUSER);
     assert_eq!(python(&test, &machine.id, &namespace).await.stdout, "EPERM\n");
     let clone3 = format!("print(call({}, 0, 0), call(999, 0))", libc::SYS_clone3);
     assert_eq!(python(&test, &machine.id, &clone3).await.stdout, "ENOSYS ENOSYS\n");
@@ -117,10 +120,8 @@ async fn sockets_are_local_or_internet_and_nothing_else() {
     }
     let test = TestEngine::start().await;
     let machine = test.create().await;
-    let script = format!(
-        "print(*[f for f in range(46) if call({}, f, 2, 0) != 'EPERM'])",
-        libc::SYS_socket
-    );
+    let script =
+        format!("print(*[f for f in range(46) if call({}, f, 2, 0) != 'EPERM'])", libc::SYS_socket);
     let allowed = python(&test, &machine.id, &script).await.stdout;
     assert_eq!(allowed, "1 2 10 16\n", "UNIX, INET, INET6, and NETLINK for routes");
     let loopback = "import socket\n\

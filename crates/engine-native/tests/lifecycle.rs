@@ -1,6 +1,6 @@
 //! Machines from the first to the last moment, as root, for real.
 
-#![allow(unsafe_code, reason = "tests kill the processes of their own machines")]
+#![allow(unsafe_code, clippy::unwrap_used, reason = "tests kill processes of their own machines")]
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbank_channel::RunnerClient;
-use sandbank_engine::{DeathCause, Engine, EngineError, MachineState, SandboxId};
+use sandbank_engine::{DeathCause, Engine, EngineError, MachineState, NetworkMode, SandboxId};
 use support::{TestEngine, cannot_run, residue, spec, wait_for};
 
 sandbank_engine_native::spawner_entry!();
@@ -70,7 +70,7 @@ async fn a_new_daemon_finds_the_machine_with_its_command_still_running() {
 
     let test = test.restart().await;
     let found = test.engine.list().await.unwrap();
-    assert_eq!(found, [machine.clone()]);
+    assert_eq!(found, std::slice::from_ref(&machine));
     let stream = test.engine.connect(&machine.id).await.unwrap();
     let (_, after) = RunnerClient::connect(stream).await.unwrap();
     assert_eq!(before.epoch, after.epoch);
@@ -218,6 +218,58 @@ async fn a_caller_that_stops_waiting_leaves_a_machine_that_is_listed() {
     })
     .await;
     test.engine.destroy(&spec.id).await.unwrap();
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_of_an_earlier_boot_names_no_process() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start().await;
+    let machine = test.create().await;
+    let file = test.settings.data_dir.join("machines").join(machine.id.as_str());
+    let file = file.join("machine.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    record["boot"] = "another".into();
+    std::fs::write(&file, record.to_string()).unwrap();
+    let test = test.restart().await;
+    assert_eq!(test.engine.list().await.unwrap()[0].state, MachineState::Dead);
+    test.engine.destroy(&machine.id).await.unwrap();
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_network_has_one_more_interface_than_none() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start().await;
+    let none = test.create().await;
+    let interfaces = "ls /sys/class/net | tr '\\n' ' '; wc -c < /etc/resolv.conf";
+    assert_eq!(test.sh(&none.id, "ls /sys/class/net").await.stdout, "lo\n");
+    if !test.engine.capabilities().network_egress {
+        println!("skipped: this host cannot filter packets, so there is no default network");
+    } else {
+        let machine = test.create_with(|spec| spec.network = NetworkMode::Default).await;
+        let seen = test.sh(&machine.id, interfaces).await.stdout;
+        assert!(seen.split_whitespace().count() >= 3, "{seen}");
+        assert!(seen.contains("lo"), "{seen}");
+    }
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_can_have_a_terminal() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start().await;
+    let machine = test.create().await;
+    let client = test.client(&machine.id).await;
+    let output = support::run_on_terminal(&client, &["/usr/bin/tty"]).await;
+    assert_eq!(output.stderr.trim(), "/dev/pts/0");
     test.finish().await;
 }
 

@@ -1,5 +1,7 @@
 //! Limits that hold, pausing, and what is counted.
 
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
 mod support;
 
 use std::sync::Arc;
@@ -35,7 +37,8 @@ async fn scratch_space_is_bounded_and_counts_as_memory() {
     }
     let test = TestEngine::start().await;
     let machine = test.create_with(|spec| spec.limits.tmp_bytes = 4 << 20).await;
-    let fill = |place: &str| format!("head -c 200000000 /dev/zero > {place}/fill; wc -c < {place}/fill");
+    let fill =
+        |place: &str| format!("head -c 200000000 /dev/zero > {place}/fill; wc -c < {place}/fill");
     let tmp: u64 = test.sh(&machine.id, &fill("/tmp")).await.stdout.trim().parse().unwrap();
     assert!(tmp <= 4 << 20, "{tmp} bytes in /tmp");
     let run: u64 = test.sh(&machine.id, &fill("/run")).await.stdout.trim().parse().unwrap();
@@ -94,9 +97,8 @@ async fn a_paused_machine_stands_still_and_goes_on_where_it_was() {
     let machine = test.create().await;
     let count = "i=0; while :; do i=$((i + 1)); echo $i > count; sleep 0.01; done";
     let client = test.client(&machine.id).await;
-    let counting = tokio::spawn(async move {
-        support::run(&client, &["/bin/sh", "-c", count]).await.ending
-    });
+    let counting =
+        tokio::spawn(async move { support::run(&client, &["/bin/sh", "-c", count]).await.ending });
     let file = test.settings.data_dir.join("workspaces").join(machine.id.as_str()).join("count");
     let read = || std::fs::read_to_string(&file).unwrap_or_default();
     wait_for("it counts", async || !read().is_empty()).await;
@@ -172,9 +174,8 @@ async fn one_machines_bomb_does_not_slow_anothers_creation_to_a_halt() {
     let busy = test.create_with(|spec| spec.limits.pids = 64).await;
     let client = test.client(&busy.id).await;
     let spin = "for i in $(seq 50); do while :; do :; done & done 2>/dev/null; wait";
-    let spinning = tokio::spawn(async move {
-        support::run(&client, &["/bin/sh", "-c", spin]).await.ending
-    });
+    let spinning =
+        tokio::spawn(async move { support::run(&client, &["/bin/sh", "-c", spin]).await.ending });
     let engine = Arc::clone(&test.engine);
     let spec = support::spec();
     let made = tokio::time::timeout(Duration::from_secs(10), engine.create(&spec));

@@ -1,5 +1,7 @@
 //! What a command finds itself to be: identity, capabilities, namespaces, descriptors, mounts.
 
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
 mod support;
 
 use std::collections::BTreeMap;

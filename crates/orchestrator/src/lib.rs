@@ -1,8 +1,8 @@
 //! Every sandbox's life: identity, state, leases, ports.
 //!
-//! One task per sandbox owns its state ([`driver`]) and asks a pure function what to do
-//! ([`lifecycle`]); what follows from a decision is done beside it ([`effects`]). This crate knows
-//! no HTTP and no particular engine, and never looks into what a sandbox's commands do.
+//! One task per sandbox owns its state (`driver`) and asks a pure function what to do
+//! (`lifecycle`); what follows from a decision is done beside it (`effects`). This crate knows no
+//! HTTP and no particular engine, and never looks into what a sandbox's commands do.
 
 mod attached;
 mod cause;

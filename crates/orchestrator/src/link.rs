@@ -1,6 +1,7 @@
 //! The channel to one sandbox's runner: made when first needed, kept, made again when it broke.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandbank_channel::RunnerClient;
 use sandbank_engine::{Engine, SandboxId};
@@ -16,6 +17,8 @@ pub(crate) struct Link {
     mailbox: mpsc::UnboundedSender<Message>,
     /// Held while connecting, so that callers share one attempt.
     state: Mutex<LinkState>,
+    /// Attempts to connect that are over.
+    attempts: AtomicU64,
 }
 
 #[derive(Default)]
@@ -24,6 +27,8 @@ struct LinkState {
     serial: u64,
     /// Of the runner that was last reached.
     epoch: Option<String>,
+    /// The last attempt that failed, by its number.
+    failure: Option<(u64, OrchestratorError)>,
 }
 
 #[derive(Clone)]
@@ -39,7 +44,7 @@ impl Link {
         engine: Arc<dyn Engine>,
         mailbox: mpsc::UnboundedSender<Message>,
     ) -> Self {
-        Self { id, engine, mailbox, state: Mutex::default() }
+        Self { id, engine, mailbox, state: Mutex::default(), attempts: AtomicU64::new(0) }
     }
 
     pub(crate) async fn channel(&self) -> Result<Channel, OrchestratorError> {
@@ -48,6 +53,7 @@ impl Link {
 
     /// A channel newer than `broken`, for a caller who could not use that one.
     pub(crate) async fn channel_after(&self, broken: u64) -> Result<Channel, OrchestratorError> {
+        let over_before = self.attempts.load(Ordering::Acquire);
         let mut state = self.state.lock().await;
         if let Some(channel) = &state.channel
             && channel.serial > broken
@@ -55,7 +61,21 @@ impl Link {
         {
             return Ok(channel.clone());
         }
+        // Whoever waited for an attempt shares its failure, or a mute runner would keep a row of
+        // callers waiting one after the other.
+        if let Some((attempt, error)) = &state.failure
+            && *attempt > over_before
+        {
+            return Err(error.clone());
+        }
         state.channel = None;
+        let connected = self.connect(&mut state).await;
+        let attempt = self.attempts.fetch_add(1, Ordering::AcqRel) + 1;
+        state.failure = connected.as_ref().err().map(|error| (attempt, error.clone()));
+        connected
+    }
+
+    async fn connect(&self, state: &mut LinkState) -> Result<Channel, OrchestratorError> {
         let stream = self.engine.connect(&self.id).await?;
         let (client, hello) = RunnerClient::connect(stream).await?;
         let before = state.epoch.replace(hello.epoch.clone());

@@ -1,3 +1,5 @@
+//! Paths from clients, as written and as a hostile client would write them.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -34,7 +34,7 @@ pub(crate) const MAX_DROPPED_SIZES: usize = 4_096;
 pub(crate) const MAX_SPARE_BUFFERS: usize = 4;
 
 /// Chunks of output on their way to one reader; at the limit its pump waits.
-pub(crate) const READER_CHUNKS: usize = 4;
+pub(crate) const READER_CHUNKS: usize = 2;
 
 /// Small frames are joined up to this size before they are sent.
 pub(crate) const MAX_JOINED_BYTES: usize = 32 << 10;
@@ -70,15 +70,18 @@ pub(crate) const REAPS_PER_TURN: usize = 256;
 /// Streams of one connection; hyper makes the peer wait at the limit.
 pub(crate) const MAX_STREAMS: u32 = 10_000;
 
-/// Unread request bytes per stream, and of all streams of a connection.
+/// Unread request bytes per stream.
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 1 << 20;
-pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+
+/// The same for all streams of a connection. So large that writers whose commands do not read
+/// never hold up the other requests.
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
 
 /// Largest HTTP/2 frame accepted; fewer, larger frames are what makes the channel fast.
 pub(crate) const MAX_FRAME_BYTES: u32 = 256 << 10;
 
 /// Response bytes buffered per stream.
-pub(crate) const MAX_SEND_BYTES: usize = 1 << 20;
+pub(crate) const MAX_SEND_BYTES: usize = 256 << 10;
 
 /// Pause after a failed accept, so that a full descriptor table is not a busy loop.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -47,6 +47,9 @@ async fn connection(runner: Rc<Runner>, stream: UnixStream) {
     // How a connection ends is of no interest here: its other end knows better.
     let _ = http2::Builder::new(LocalExecutor)
         .max_concurrent_streams(MAX_STREAMS)
+        // The daemon may drop as many requests as it likes, over a connection of many days.
+        .max_pending_accept_reset_streams(MAX_STREAMS as usize)
+        .max_local_error_reset_streams(None)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_frame_size(MAX_FRAME_BYTES)

@@ -29,14 +29,17 @@ impl Tree {
 
     /// Signals every process. `leader_lives` says that the leader's pid is still its own.
     pub(crate) fn signal(&self, signal: i32, leader_lives: bool) -> io::Result<()> {
-        match &self.lease {
-            Some(lease) => lease.group().map_or(Ok(()), |group| group.signal(signal)),
+        let signalled = match &self.lease {
+            Some(lease) => lease.group().map_or(Ok(()), |group| group.signal(signal, self.leader)),
             None => {
                 let members = self.walk(leader_lives);
-                members.into_iter().for_each(|pid| drop(send(pid, signal)));
-                Ok(())
+                let found = !members.is_empty();
+                send_all(members, signal, self.leader);
+                if found { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
             }
-        }
+        };
+        // The files that tell may be out of reach; the process group needs none.
+        if signalled.is_err() && leader_lives { send(-self.leader, signal) } else { Ok(()) }
     }
 
     /// Whether nothing is left.
@@ -68,6 +71,12 @@ impl Tree {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environ.split(|byte| *byte == 0).any(|variable| variable == self.marker)
     }
+}
+
+/// The leader first: it shall die of the signal, and not of its children's death.
+pub(crate) fn send_all(mut members: Vec<i32>, signal: i32, leader: i32) {
+    members.sort_by_key(|pid| *pid != leader);
+    members.into_iter().for_each(|pid| drop(send(pid, signal)));
 }
 
 pub(crate) fn send(pid: i32, signal: i32) -> io::Result<()> {

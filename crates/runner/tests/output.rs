@@ -236,3 +236,24 @@ async fn a_reader_that_leaves_is_noticed() {
     drop(stream);
     wait_for("it left", async || client.stats().await.unwrap().readers_open == 0).await;
 }
+
+#[tokio::test]
+async fn readers_that_stopped_reading_do_not_hold_up_other_requests() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    client.start(&shell("c", "head -c 6000000 /dev/zero")).await.unwrap();
+    client.wait(&id("c")).await.unwrap();
+    let mut stuck = Vec::new();
+    for _ in 0..40 {
+        let mut stream = client.output(&id("c"), 0, true).await.unwrap();
+        assert!(stream.next().await.unwrap().is_some());
+        stuck.push(stream);
+    }
+    let heard = run(&client, &shell("other", "echo still here")).await;
+    assert_eq!(heard.text(), "still here\n");
+    for mut stream in stuck {
+        let mut rest = Heard::default();
+        rest.take_all(&mut stream).await;
+        assert_eq!(rest.ending, Some(Ending::Exited { code: 0 }));
+    }
+}

@@ -142,3 +142,21 @@ async fn writers_take_turns() {
     let heard = follow(&client, "c", 0).await;
     assert!(heard.text().trim_end().ends_with(" 3000000"), "{}", heard.text());
 }
+
+#[tokio::test]
+async fn writers_that_wait_do_not_hold_up_other_requests() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    for number in 0..40 {
+        let name = format!("c{number}");
+        client.start(&fed(spec(&name, &["sleep", "60"]))).await.unwrap();
+        let client = client.clone();
+        tokio::spawn(
+            async move { client.stdin(&id(&name), 0, false, pattern(0, 9_000_000)).await },
+        );
+    }
+    let accepted = async || client.command(&id("c39")).await.unwrap().stdin_offset;
+    wait_for("all pipes are full", async || accepted().await > 0).await;
+    let heard = run(&client, &shell("other", "echo still here")).await;
+    assert_eq!(heard.text(), "still here\n");
+}

@@ -6,7 +6,7 @@ mod commanding;
 mod live_runner;
 
 use commanding::{Heard, fault_code, follow, id, read_until, run, shell, spec};
-use live_runner::LiveRunner;
+use live_runner::{LiveRunner, wait_for};
 use sandbank_channel::{empty_body, full_body};
 use sandbank_protocol::{CommandSpec, Ending, FaultCode, PtySize, SignalRequest};
 
@@ -95,6 +95,9 @@ async fn all_output_of_a_terminal_comes_before_the_ending() {
         let expected: String = (1..=2_000).map(|n| format!("{n}\r\n")).collect();
         assert_eq!(String::from_utf8(heard.pty).unwrap(), expected);
     }
+    let descriptors = format!("/proc/{}/fd", runner.pid());
+    let open = async || std::fs::read_dir(&descriptors).unwrap().count();
+    wait_for("the terminals are closed", async || open().await < 20).await;
 }
 
 #[tokio::test]

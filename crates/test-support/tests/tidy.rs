@@ -3,6 +3,8 @@
 //! Reads manifests and sources of the whole workspace; runs nothing. Each message names the file
 //! and what to do, because whoever meets it has probably never read this test.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use std::path::{Path, PathBuf};
 const MAY_USE: [(&str, &[&str]); 13] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
-    ("runner", &["protocol", "rooted-fs"]),
+    ("runner", &["channel", "protocol", "rooted-fs"]),
     ("runner-binary", &[]),
     ("channel", &["protocol"]),
     ("engine", &[]),
@@ -25,8 +27,8 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("bench", &["channel", "protocol"]),
 ];
 
-/// Tests may also talk to a real runner and share the test crate.
-const TESTS_MAY_ALSO_USE: [&str; 2] = ["channel", "test-support"];
+/// Tests may also start and talk to a real runner, and share the test crate.
+const TESTS_MAY_ALSO_USE: [&str; 3] = ["channel", "runner-binary", "test-support"];
 
 const UNSAFE_CRATES: [&str; 3] = ["engine-native", "rooted-fs", "runner"];
 

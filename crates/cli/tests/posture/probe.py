@@ -13,7 +13,10 @@ for name in ["Uid", "Gid", "Groups"]:
 
 for name in ["CORE", "NOFILE", "MEMLOCK", "MSGQUEUE", "NICE", "RTPRIO"]:
     limits = resource.getrlimit(getattr(resource, "RLIMIT_" + name))
-    print(f"rlimit {name}: {limits[0]} {limits[1]}")
+    if name in ("NOFILE", "MSGQUEUE"):
+        # Never above ours, and lower where the host's own limit is.
+        limits = ["at most 819200" if limit <= 819200 else limit for limit in limits]
+    print(f"rlimit {name}: {limits[0]}, {limits[1]}")
 
 # The listing itself is one descriptor.
 fds = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))

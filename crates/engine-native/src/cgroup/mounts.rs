@@ -109,7 +109,8 @@ mod tests {
 41 32 0:38 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,xattr,name=systemd
 42 32 0:39 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate
 ";
-    const OWN: &str = "4:memory:/box/7\n2:cpu,cpuacct:/\n1:name=systemd:/a.service\n0::/b.service\n";
+    const OWN: &str =
+        "4:memory:/box/7\n2:cpu,cpuacct:/\n1:name=systemd:/a.service\n0::/b.service\n";
 
     #[test]
     fn a_hybrid_host_is_understood() {
@@ -119,7 +120,10 @@ mod tests {
         assert_eq!(found.v1_with("name=systemd").unwrap().own, "/a.service");
         assert_eq!(found.v1_with("pids"), None);
         let v2 = found.v2.as_ref().unwrap();
-        assert_eq!((v2.path.to_str(), v2.own.as_str()), (Some("/sys/fs/cgroup/unified"), "/b.service"));
+        assert_eq!(
+            (v2.path.to_str(), v2.own.as_str()),
+            (Some("/sys/fs/cgroup/unified"), "/b.service")
+        );
         assert!(!found.v2_has_all_controllers());
     }
 }

@@ -49,7 +49,7 @@ impl Spares {
             let spare = self.kept().pop();
             match spare {
                 None => return self.make(hierarchies),
-                Some(spare) if is_whole(hierarchies, &spare.name) => return Ok(spare),
+                Some(spare) if is_there(hierarchies, &spare.name) => return Ok(spare),
                 Some(spare) => drop(hierarchies.remove(&spare.name)),
             }
         }
@@ -74,9 +74,8 @@ impl Spares {
             return false;
         }
         let name = self.next_name();
-        let recycled = hierarchies
-            .rename(id.as_str(), &name)
-            .and_then(|()| open(hierarchies, name.clone()));
+        let recycled =
+            hierarchies.rename(id.as_str(), &name).and_then(|()| open(hierarchies, name.clone()));
         match recycled {
             Ok(spare) => {
                 self.kept().push(spare);
@@ -137,8 +136,9 @@ fn open(hierarchies: &Hierarchies, name: String) -> io::Result<Spare> {
     Ok(Spare { name, tasks, commands, oom_events })
 }
 
-fn is_whole(hierarchies: &Hierarchies, name: &str) -> bool {
-    hierarchies.all.iter().all(|base| base.join(name).exists())
+/// Looks at one hierarchy for all: whoever removes one, removes them together.
+fn is_there(hierarchies: &Hierarchies, name: &str) -> bool {
+    hierarchies.all.first().is_none_or(|base| base.join(name).exists())
 }
 
 /// What the runner made for its commands.

@@ -9,7 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sandbank_engine::{Control, EngineError, InstanceId, Limits, MachineStats, SandboxId};
 use sandbank_protocol::CgroupVersion;
 
-use super::files::{gone, kill_all, make_dir, open_dir, read_key, read_u64, remove_tree, set, write};
+use super::files::{
+    gone, kill_all, make_dir, open_dir, read_key, read_u64, remove_tree, set, write,
+};
 use super::mounts::{Mounts, make_base};
 use super::spares::{Spare, Spares};
 use super::{CPU_PERIOD_US, Cgroups, Frozen, Placement, Unavailable, cpu_quota_us};

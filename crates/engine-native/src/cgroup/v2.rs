@@ -12,11 +12,8 @@ use super::files::{gone, kill_all, open_dir, read_key, read_u64, remove_tree, se
 use super::mounts::{Hierarchy, Mounts, make_base};
 use super::{CPU_PERIOD_US, Cgroups, Frozen, Placement, Unavailable, cpu_quota_us};
 
-const CONTROLLERS: [(&str, Control); 3] = [
-    ("memory", Control::MemoryLimit),
-    ("cpu", Control::CpuLimit),
-    ("pids", Control::PidsLimit),
-];
+const CONTROLLERS: [(&str, Control); 3] =
+    [("memory", Control::MemoryLimit), ("cpu", Control::CpuLimit), ("pids", Control::PidsLimit)];
 
 pub(super) struct V2 {
     base: PathBuf,

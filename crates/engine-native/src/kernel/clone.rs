@@ -47,7 +47,10 @@ pub(crate) unsafe fn clone_process(
     match pid {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Cloned::Child),
-        // SAFETY: the kernel stored a new descriptor that nobody else owns.
-        pid => Ok(Cloned::Parent { pid: pid as i32, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } }),
+        pid => {
+            // SAFETY: the kernel stored a new descriptor that nobody else owns.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Cloned::Parent { pid: pid as i32, pidfd })
+        }
     }
 }

@@ -43,10 +43,7 @@ pub(crate) fn set_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io::Resu
 }
 
 /// Shows the ids on this one mount as those of the user namespace. Not what is mounted below it.
-pub(crate) fn map_ids(
-    mount: BorrowedFd<'_>,
-    user_namespace: BorrowedFd<'_>,
-) -> io::Result<()> {
+pub(crate) fn map_ids(mount: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> io::Result<()> {
     let change = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_IDMAP,
         attr_clr: 0,
@@ -79,16 +76,14 @@ fn mount_setattr(
 pub(crate) fn open_target(root: impl AsFd, path: &str) -> io::Result<OwnedFd> {
     let relative = path.trim_start_matches('/');
     let relative = if relative.is_empty() { "." } else { relative };
-    let resolve =
-        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(rustix::fs::openat2(root, relative, flags, Mode::empty(), resolve)?)
 }
 
 /// Puts a detached mount onto an opened target.
 pub(crate) fn attach(mount: impl AsFd, target: impl AsFd) -> io::Result<()> {
-    let flags =
-        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(rustix::mount::move_mount(mount, "", target, "", flags)?)
 }
 

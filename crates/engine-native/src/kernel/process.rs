@@ -81,9 +81,8 @@ pub(crate) fn exit_status_of(pidfd: impl AsFd) -> Option<ExitStatus> {
     let mut info: libc::pidfd_info = unsafe { std::mem::zeroed() };
     info.mask = u64::from(libc::PIDFD_INFO_EXIT);
     // SAFETY: the request writes at most the size of the structure, which it encodes.
-    let result = unsafe {
-        libc::ioctl(pidfd.as_fd().as_raw_fd(), libc::PIDFD_GET_INFO, &raw mut info)
-    };
+    let result =
+        unsafe { libc::ioctl(pidfd.as_fd().as_raw_fd(), libc::PIDFD_GET_INFO, &raw mut info) };
     let told = result == 0 && info.mask & u64::from(libc::PIDFD_INFO_EXIT) != 0;
     if told { ExitStatus::from_wait(info.exit_code) } else { None }
 }

@@ -19,21 +19,19 @@ use crate::spawner::client::Spawned;
 use crate::user_namespace::uid_base;
 
 /// In a task of its own: a caller that stops waiting leaves a whole machine or none.
-pub(super) async fn create(
-    parts: &Arc<Parts>,
-    spec: &MachineSpec,
-) -> Result<Machine, EngineError> {
+pub(super) async fn create(parts: &Arc<Parts>, spec: &MachineSpec) -> Result<Machine, EngineError> {
     controls::require(parts, spec)?;
     let entry = parts.table.reserve(&spec.id)?;
     let (parts, spec) = (Arc::clone(parts), spec.clone());
     let task = tokio::spawn(async move {
         let _busy = entry.busy.lock().await;
         let mut made = make(&parts, &entry, &spec).await;
-        if matches!(made, Err(EngineError::Unavailable(_))) {
-            // The spawner died under it; whatever it left goes first.
-            if destroy::remove_all(&parts, &spec.id, &entry).await.is_ok() {
-                made = make(&parts, &entry, &spec).await;
-            }
+        // The spawner died under it; whatever it left goes first.
+        if matches!(made, Err(EngineError::Unavailable(_)))
+            && entry.process().is_none()
+            && destroy::remove_all(&parts, &spec.id, &entry).await.is_ok()
+        {
+            made = make(&parts, &entry, &spec).await;
         }
         match &made {
             Ok(_) => parts.stock.refill(),
@@ -65,6 +63,7 @@ async fn make(
         spec: spec.clone(),
         uid_slot: user_namespace.slot,
         network_slot: network.slot,
+        boot: parts.boot.clone(),
         process: None,
     };
     entry.set_record(record.clone());
@@ -80,8 +79,8 @@ async fn make(
 
     record.process = Some(identify(&spawned)?);
     let pid = spawned.pid;
-    watch(parts, entry, spawned)?;
     entry.set_record(record.clone());
+    watch(parts, entry, spawned)?;
     // Meanwhile the machine puts itself together.
     let finishing = {
         let parts = Arc::clone(parts);
@@ -125,7 +124,9 @@ fn watch(parts: &Arc<Parts>, entry: &Arc<Entry>, spawned: Spawned) -> Result<(),
 /// Waits until the runner has taken over, which closes the pipe, or a failure comes through it.
 async fn started(status: OwnedFd) -> Result<(), EngineError> {
     let read = "hear from the machine's first process";
-    rustix::io::ioctl_fionbio(&status, true).map_err(io::Error::from).map_err(EngineError::io(read))?;
+    rustix::io::ioctl_fionbio(&status, true)
+        .map_err(io::Error::from)
+        .map_err(EngineError::io(read))?;
     let mut status = pipe::Receiver::from_owned_fd(status).map_err(EngineError::io(read))?;
     let mut message = Vec::new();
     let limited = &mut (&mut status).take(Failure::BYTES as u64);

@@ -25,10 +25,7 @@ pub(super) struct Ingredients {
 
 impl Ingredients {
     /// With the runner, which all machines share.
-    pub(super) fn descriptors<'a>(
-        &'a self,
-        runner: &'a OwnedFd,
-    ) -> Vec<(Role, BorrowedFd<'a>)> {
+    pub(super) fn descriptors<'a>(&'a self, runner: &'a OwnedFd) -> Vec<(Role, BorrowedFd<'a>)> {
         let own = self.descriptors.iter().map(|(role, fd)| (*role, fd.as_fd()));
         own.chain([(Role::Runner, runner.as_fd())]).collect()
     }
@@ -86,10 +83,7 @@ fn plan(spec: &MachineSpec, base: u32, network: &Network, binds: &[Bind]) -> Mac
         host_name: name.to_owned(),
         resolv_conf: network.resolv_conf.clone(),
         hosts: format!("127.0.0.1\tlocalhost {name}\n::1\tlocalhost ip6-localhost {name}\n"),
-        bind_targets: binds
-            .iter()
-            .map(|bind| bind.target.to_string_lossy().into_owned())
-            .collect(),
+        bind_targets: binds.iter().map(|bind| bind.target.to_string_lossy().into_owned()).collect(),
         tmp_bytes: spec.limits.tmp_bytes,
         shm_bytes: SHM_BYTES.min(spec.limits.memory_bytes),
         open_files: MAX_OPEN_FILES,

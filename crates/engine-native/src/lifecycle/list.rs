@@ -1,6 +1,5 @@
 //! Every machine of this instance, also those an earlier daemon began.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sandbank_engine::{EngineError, Machine, MachineState, SandboxId};
@@ -10,9 +9,7 @@ use super::{Parts, blocking};
 pub(super) async fn list(parts: &Arc<Parts>) -> Result<Vec<Machine>, EngineError> {
     let parts = Arc::clone(parts);
     blocking(move || {
-        let on_disk = parts.directory.list().map_err(EngineError::io("list the machines"))?;
-        let mut ids: BTreeSet<SandboxId> = on_disk.into_iter().collect();
-        ids.extend(parts.table.all().into_iter().map(|(id, _)| id));
+        let mut ids = parts.directory.list().map_err(EngineError::io("list the machines"))?;
         ids.retain(|id| !parts.table.is_hidden(id));
         Ok(ids.into_iter().map(|id| describe(&parts, id)).collect())
     })

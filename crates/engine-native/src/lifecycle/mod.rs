@@ -59,6 +59,8 @@ struct Parts {
     cgroups: Box<dyn Cgroups>,
     spawner: Arc<Spawner>,
     user_namespaces: UserNamespaces,
+    /// Of the running kernel.
+    boot: String,
     /// The sealed runner.
     runner: std::os::fd::OwnedFd,
     seccomp_hex: String,

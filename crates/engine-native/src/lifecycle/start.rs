@@ -9,14 +9,16 @@ use super::table::{Entry, Table};
 use super::{Parts, controls, death, stock};
 use crate::image::ImageStore;
 use crate::kernel::watched::watched;
-use crate::machine::{Directory, Record};
+use crate::limits::FILES_FOR_STOCK;
+use crate::machine::{Directory, Record, boot_id};
 use crate::network::{NetworkSettings, Networks};
 use crate::settings::NativeSettings;
 use crate::spawner::Spawner;
 use crate::user_namespace::UserNamespaces;
 use crate::{cgroup, runner_file, seccomp, storage};
 
-pub(super) async fn start(settings: NativeSettings) -> Result<Arc<Parts>, EngineError> {
+pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, EngineError> {
+    afford_stock(&mut settings);
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -57,6 +59,7 @@ pub(super) async fn start(settings: NativeSettings) -> Result<Arc<Parts>, Engine
         cgroups,
         spawner,
         user_namespaces,
+        boot: boot_id().map_err(EngineError::io("read the boot id"))?,
         runner,
         seccomp_hex: seccomp::program_hex(),
         stock: stock::Stock::default(),
@@ -70,19 +73,29 @@ pub(super) async fn start(settings: NativeSettings) -> Result<Arc<Parts>, Engine
     Ok(parts)
 }
 
+/// Ready ingredients are descriptors. A daemon that may have few keeps them for its work.
+fn afford_stock(settings: &mut NativeSettings) {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    if files.is_some_and(|files| files < FILES_FOR_STOCK) {
+        settings.user_namespaces_ready = settings.user_namespaces_ready.min(1);
+        settings.networks_ready = settings.networks_ready.min(1);
+        settings.cgroups_ready = settings.cgroups_ready.min(1);
+    }
+}
+
 fn find(directory: &Directory) -> Result<Vec<(SandboxId, Option<Record>)>, EngineError> {
     let ids = directory.list().map_err(EngineError::io("list the machines"))?;
     Ok(ids.into_iter().map(|id| (id.clone(), directory.read(&id))).collect())
 }
 
 async fn adopt(parts: &Arc<Parts>, id: SandboxId, record: Option<Record>) {
-    let key = record.as_ref().and_then(|record| record.process);
+    let key = record.as_ref().and_then(|record| record.process_since(&parts.boot));
     let network_slot = record.as_ref().and_then(|record| record.network_slot);
     parts.networks.adopt(&id, network_slot).await;
     let entry = Entry::new(record);
-    let process = key.and_then(|key| key.open().ok().flatten()).and_then(|pidfd| {
-        watched(pidfd, tokio::io::Interest::READABLE).map(Arc::new).ok()
-    });
+    let process = key
+        .and_then(|key| key.open().ok().flatten())
+        .and_then(|pidfd| watched(pidfd, tokio::io::Interest::READABLE).map(Arc::new).ok());
     match process {
         Some(process) => {
             entry.set_process(Arc::clone(&process));
@@ -90,7 +103,7 @@ async fn adopt(parts: &Arc<Parts>, id: SandboxId, record: Option<Record>) {
         }
         None => {
             // Half-made: should it have been cloned, then nobody will ever use it.
-            if key.is_none()
+            if record_is_open(&entry)
                 && let Err(error) = parts.cgroups.kill(&id)
             {
                 tracing::warn!(%id, %error, "cannot end a half-made machine");
@@ -99,6 +112,11 @@ async fn adopt(parts: &Arc<Parts>, id: SandboxId, record: Option<Record>) {
         }
     }
     parts.table.insert(id, entry);
+}
+
+/// Whether the machine may have been cloned without that being written down.
+fn record_is_open(entry: &Entry) -> bool {
+    entry.record().is_none_or(|record| record.process.is_none())
 }
 
 /// Machines keep running. Shared tables of the host go when no machine needs them.

@@ -6,10 +6,7 @@ use sandbank_engine::{EngineError, MachineStats, SandboxId};
 
 use super::{Parts, blocking};
 
-pub(super) async fn stats(
-    parts: &Arc<Parts>,
-    id: &SandboxId,
-) -> Result<MachineStats, EngineError> {
+pub(super) async fn stats(parts: &Arc<Parts>, id: &SandboxId) -> Result<MachineStats, EngineError> {
     parts.table.find(id)?;
     let (parts, id) = (Arc::clone(parts), id.clone());
     blocking(move || {

@@ -22,8 +22,11 @@ fn writable(with_cgroup: bool) -> Vec<String> {
     WRITABLE.map(str::to_owned).into_iter().chain(cgroup).collect()
 }
 
-/// What the runner puts around itself. Either is absent only where the configuration accepts it.
+/// What the runner puts between itself and the workload. Each is absent only where the
+/// configuration accepts that.
 pub(crate) struct Fences<'a> {
+    /// Commands are another user than the runner.
+    pub(crate) own_identity: bool,
     pub(crate) landlock: bool,
     pub(crate) seccomp_hex: Option<&'a str>,
 }
@@ -37,7 +40,9 @@ pub(crate) fn config_file(
 ) -> io::Result<OwnedFd> {
     let config = RunnerConfig {
         listen_fd: Some(runner_fd::LISTENER),
-        workload: Some(WorkloadIdentity { uid: WORKLOAD_ID, gid: WORKLOAD_ID }),
+        workload: fences
+            .own_identity
+            .then_some(WorkloadIdentity { uid: WORKLOAD_ID, gid: WORKLOAD_ID }),
         cgroup: cgroup.map(|version| CgroupConfig {
             version,
             fd: runner_fd::CGROUP,

@@ -30,7 +30,11 @@ impl Directory {
     pub(crate) fn open(data_dir: &Path) -> Result<Self, EngineError> {
         let path = data_dir.join("machines");
         let open = "open the machines' directory";
-        DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(EngineError::io(open))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&path)
+            .map_err(EngineError::io(open))?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -66,12 +70,8 @@ impl Directory {
     pub(crate) fn write(&self, id: &SandboxId, record: &Record) -> io::Result<()> {
         let dir = self.of(id);
         let draft = dir.join(RECORD_DRAFT);
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .mode(0o600)
-            .open(&draft)?;
+        let mut file =
+            OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;
         file.write_all(&serde_json::to_vec(record)?)?;
         fs::rename(draft, dir.join(RECORD))
     }
@@ -147,7 +147,7 @@ mod tests {
             network: NetworkMode::None,
             env: Default::default(),
         };
-        Record { spec, uid_slot: 9, network_slot: None, process: None }
+        Record { spec, uid_slot: 9, network_slot: None, boot: "b".into(), process: None }
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         drop(directory);
 
         let directory = Directory::open(data.path()).unwrap();
-        assert_eq!(directory.list().unwrap(), [id.clone()]);
+        assert_eq!(directory.list().unwrap(), std::slice::from_ref(&id));
         assert_eq!(directory.read(&id), Some(record(&id)));
         fs::write(directory.of(&id).join(RECORD), b"{\"spec\":").unwrap();
         assert_eq!(directory.read(&id), None);

@@ -6,7 +6,7 @@ mod record;
 
 pub(crate) use config::{Fences, config_file};
 pub(crate) use directory::Directory;
-pub(crate) use record::Record;
+pub(crate) use record::{Record, boot_id};
 
 /// Whom commands run as inside every machine, user and group.
 pub(crate) const WORKLOAD_ID: u32 = 1000;

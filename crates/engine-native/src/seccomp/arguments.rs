@@ -70,8 +70,8 @@ fn device_controls() -> Vec<SeccompRule> {
         let (mask, value) = (1 << (8 + bit), (BTRFS_TYPE >> bit & 1) << (8 + bit));
         rule(vec![
             condition(1, SeccompCmpOp::MaskedEq(mask), value ^ mask),
-            condition(1, SeccompCmpOp::Ne, libc::TIOCSTI as u64),
-            condition(1, SeccompCmpOp::Ne, libc::TIOCLINUX as u64),
+            condition(1, SeccompCmpOp::Ne, libc::TIOCSTI),
+            condition(1, SeccompCmpOp::Ne, libc::TIOCLINUX),
         ])
     };
     (0..8).map(differs_in).chain(one_of(1, SHARING)).collect()

@@ -47,10 +47,7 @@ pub(super) fn head() -> Vec<sock_filter> {
         instruction(LOAD, 0, 0, NUMBER),
     ];
     #[cfg(target_arch = "x86_64")]
-    head.extend([
-        instruction(JUMP_NOT_BELOW, 0, 1, X32_BIT),
-        instruction(RETURN, 0, 0, KILL),
-    ]);
+    head.extend([instruction(JUMP_NOT_BELOW, 0, 1, X32_BIT), instruction(RETURN, 0, 0, KILL)]);
     head
 }
 
@@ -84,9 +81,7 @@ fn build(ranges: &[(u32, Verdict)], end: usize, program: &mut Vec<sock_filter>) 
     if let [(_, verdict)] = ranges {
         program.push(match verdict {
             Verdict::Return(action) => instruction(RETURN, 0, 0, *action),
-            Verdict::ByArgument => {
-                instruction(JUMP, 0, 0, (end - program.len() - 1) as u32)
-            }
+            Verdict::ByArgument => instruction(JUMP, 0, 0, (end - program.len() - 1) as u32),
         });
         return;
     }

@@ -115,7 +115,8 @@ impl Spawner {
             return Err(EngineError::Unavailable("the engine is shutting down".into()));
         }
         let number = self.serial.fetch_add(1, Ordering::Relaxed);
-        let link = Link::start(&self.program, number).map_err(EngineError::io("start the spawner"))?;
+        let link =
+            Link::start(&self.program, number).map_err(EngineError::io("start the spawner"))?;
         let (reading, statuses) = (Arc::clone(&link), Arc::clone(&self.statuses));
         let spawner: Weak<Self> = Arc::downgrade(self);
         tokio::spawn(async move {

@@ -91,9 +91,7 @@ impl Link {
         loop {
             let packet = self
                 .socket
-                .async_io(Interest::READABLE, |socket| {
-                    socket::receive(socket, &mut buffer)
-                })
+                .async_io(Interest::READABLE, |socket| socket::receive(socket, &mut buffer))
                 .await;
             let Ok(Some((length, fds))) = packet else { break };
             match serde_json::from_slice(&buffer[..length]) {

@@ -10,6 +10,7 @@
 mod child;
 pub(crate) mod client;
 mod link;
+mod rootless;
 mod scaffold;
 mod server;
 mod socket;
@@ -40,8 +41,7 @@ pub fn spawner_main(socket: RawFd) -> ! {
 #[doc(hidden)]
 pub fn become_spawner_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == SPAWNER_ARGUMENT)
-        && arguments.next().is_none()
+    if arguments.next().is_some_and(|first| first == SPAWNER_ARGUMENT) && arguments.next().is_none()
     {
         spawner_main(SPAWNER_FD);
     }

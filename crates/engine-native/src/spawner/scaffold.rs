@@ -11,7 +11,9 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::mount::{MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
 
-use crate::kernel::mount::{NODEV, NOEXEC, NOSUID, RDONLY, attach, new_filesystem};
+use crate::kernel::mount::{
+    NODEV, NOEXEC, NOSUID, RDONLY, attach, attach_at, clone_tree, new_filesystem,
+};
 use crate::limits::MAX_LOWER;
 
 /// Mount points and templates, by path from the spawner's root.
@@ -20,6 +22,9 @@ pub(super) const ETC: &str = "/etc";
 pub(super) const DEV: &str = "/dev";
 pub(super) const EMPTY: &str = "/empty";
 pub(super) const NULL: &str = "/dev/null";
+
+/// Where the host's tree stays reachable, without root only.
+pub(super) const HOST: &str = "/host";
 
 /// Where the layer with this number is attached; relative, to keep overlay's options short.
 pub(super) fn lower(number: usize) -> String {
@@ -63,11 +68,13 @@ pub(super) struct Scaffold {
     pub(super) proc_hidden: Vec<KernelFile>,
     pub(super) proc_fixed: Vec<KernelFile>,
     pub(super) sys_hidden: Vec<KernelFile>,
+    pub(super) rootless: bool,
 }
 
 impl Scaffold {
-    /// Leaves the host's mounts behind.
-    pub(super) fn raise() -> io::Result<Self> {
+    /// Leaves the host's mounts behind, or, without root, keeps them below one directory: there
+    /// machines are bound from them by path.
+    pub(super) fn raise(rootless: bool) -> io::Result<Self> {
         let proc = rustix::fs::open("/proc", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let proc_hidden = present("/proc", PROC_HIDDEN)?;
         let proc_fixed = present("/proc", PROC_FIXED)?;
@@ -81,18 +88,23 @@ impl Scaffold {
         // Any directory will do to attach it to; it must be opened in the new namespace.
         attach(&own, open_dir("/proc")?)?;
         rustix::process::fchdir(&own)?;
-        enter_current_directory()?;
+        if rootless {
+            make_dir(HOST.trim_start_matches('/'))?;
+            rustix::process::pivot_root(".", HOST.trim_start_matches('/'))?;
+            rustix::process::chdir("/")?;
+        } else {
+            enter_current_directory()?;
+        }
         for path in [ROOT, ETC, DEV, EMPTY, "/l"] {
             make_dir(path)?;
         }
         for number in 0..MAX_LOWER {
             make_dir(&lower(number))?;
         }
-        let empty =
-            new_filesystem("tmpfs", &[("size", "4k"), ("mode", "755")], FROZEN | RDONLY)?;
+        let empty = new_filesystem("tmpfs", &[("size", "4k"), ("mode", "755")], FROZEN | RDONLY)?;
         attach(empty, open_dir(EMPTY)?)?;
-        make_devices()?;
-        Ok(Self { proc, proc_hidden, proc_fixed, sys_hidden })
+        make_devices(rootless)?;
+        Ok(Self { proc, proc_hidden, proc_fixed, sys_hidden, rootless })
     }
 }
 
@@ -126,8 +138,9 @@ pub(super) fn enter_current_directory() -> io::Result<()> {
     Ok(rustix::process::chdir("/")?)
 }
 
-/// The devices every machine sees; each gets a read-only clone of this one mount.
-fn make_devices() -> io::Result<()> {
+/// The devices every machine sees; each gets a read-only clone of this one mount. Without root
+/// they are the host's own, bound one by one.
+fn make_devices(rootless: bool) -> io::Result<()> {
     const DEVICES: [(&str, u32, u32); 6] = [
         ("null", 1, 3),
         ("zero", 1, 5),
@@ -145,11 +158,13 @@ fn make_devices() -> io::Result<()> {
     ];
     let options = [("size", "64k"), ("mode", "755")];
     let dev = new_filesystem("tmpfs", &options, NOSUID | NOEXEC)?;
-    let open_to_all = Mode::from_bits_retain(0o666);
+    attach(dev.as_fd(), open_dir(DEV)?)?;
     for (name, major, minor) in DEVICES {
-        let device = rustix::fs::makedev(major, minor);
-        rustix::fs::mknodat(&dev, name, FileType::CharacterDevice, open_to_all, device)?;
-        rustix::fs::chmodat(&dev, name, open_to_all, rustix::fs::AtFlags::empty())?;
+        if rootless {
+            bind_device(&dev, name)?;
+        } else {
+            make_device(&dev, name, rustix::fs::makedev(major, minor))?;
+        }
     }
     for (name, target) in LINKS {
         rustix::fs::symlinkat(target, &dev, name)?;
@@ -157,7 +172,20 @@ fn make_devices() -> io::Result<()> {
     for name in ["pts", "shm"] {
         rustix::fs::mkdirat(&dev, name, Mode::from_bits_retain(0o755))?;
     }
-    attach(dev.as_fd(), open_dir(DEV)?)
+    Ok(())
+}
+
+fn make_device(dev: &OwnedFd, name: &str, device: rustix::fs::Dev) -> io::Result<()> {
+    let open_to_all = Mode::from_bits_retain(0o666);
+    rustix::fs::mknodat(dev, name, FileType::CharacterDevice, open_to_all, device)?;
+    // The umask has taken some of it.
+    Ok(rustix::fs::chmodat(dev, name, open_to_all, rustix::fs::AtFlags::empty())?)
+}
+
+fn bind_device(dev: &OwnedFd, name: &str) -> io::Result<()> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::WRONLY;
+    rustix::fs::openat(dev, name, flags, Mode::empty())?;
+    attach_at(clone_tree(CWD, format!("{HOST}/dev/{name}"), false)?, dev, name)
 }
 
 fn make_dir(path: &str) -> io::Result<()> {

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, WaitOptions};
 
 use super::scaffold::Scaffold;
 use super::wire::{Descriptors, MachinePlan, Order, Reply, Request};
-use super::{Failure, Step, child, socket, user_namespace};
+use super::{Failure, Step, child, rootless, socket, user_namespace};
 use crate::kernel::clone::{Cloned, clone_process};
 use crate::kernel::process::ExitStatus;
 use crate::limits::MAX_WIRE_BYTES;
@@ -21,6 +21,8 @@ pub(super) fn run(socket: RawFd) -> ! {
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     match serve(&socket) {
         Ok(()) => std::process::exit(0),
+        // The daemon went while it was being answered.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
             // The daemon's log may be gone, which must not matter here.
             let _ = writeln!(io::stderr(), "sandbank spawner: {error}");
@@ -34,13 +36,14 @@ fn serve(socket: &OwnedFd) -> io::Result<()> {
     let _ = rustix::process::setsid();
     lift_own_limits();
     let children = block_child_signals()?;
-    let scaffold = Scaffold::raise()?;
+    let rootless = !rustix::process::geteuid().is_root();
+    if rootless {
+        rootless::become_root()?;
+    }
+    let scaffold = Scaffold::raise(rootless)?;
     let mut buffer = vec![0; MAX_WIRE_BYTES];
     loop {
-        let mut ready = [
-            PollFd::new(socket, PollFlags::IN),
-            PollFd::new(&children, PollFlags::IN),
-        ];
+        let mut ready = [PollFd::new(socket, PollFlags::IN), PollFd::new(&children, PollFlags::IN)];
         match rustix::event::poll(&mut ready, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -68,7 +71,7 @@ fn answer(
     let serial = request.serial;
     let done = match (request.order, Descriptors::assign(&request.roles, fds)) {
         (_, None) => Err(Failure { step: Step::Message, errno: libc::EBADMSG }),
-        (Order::UserNamespace { uid_base }, _) => user_namespace::make(&scaffold.proc, uid_base)
+        (Order::UserNamespace { uid_base }, _) => user_namespace::make(scaffold, uid_base)
             .map(|namespace| (0, namespace))
             .map_err(Failure::at(Step::UserNamespaceMade)),
         (Order::Machine(plan), Some(descriptors)) => spawn(scaffold, &plan, descriptors),

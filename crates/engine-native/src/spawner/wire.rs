@@ -19,14 +19,23 @@ pub(crate) struct Request {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// A user namespace that maps 0..65536 to `uid_base`.., owned by `uid_base`.
-    UserNamespace { uid_base: u32 },
+    UserNamespace {
+        uid_base: u32,
+    },
     Machine(Box<MachinePlan>),
 }
 
 /// A machine, as far as it is not a descriptor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MachinePlan {
+    /// The machine's root on the host.
     pub(crate) uid_base: u32,
+    /// The workload on the host.
+    pub(crate) workload: u32,
+    /// The group of terminals on the host, where the machine has more than one group.
+    pub(crate) terminals: Option<u32>,
+    /// Without root: where the mounts are that are not sent as descriptors.
+    pub(crate) host_paths: Option<HostPaths>,
     pub(crate) host_name: String,
     /// Contents of the machine's own files in `/etc`.
     pub(crate) resolv_conf: String,
@@ -37,6 +46,14 @@ pub(crate) struct MachinePlan {
     pub(crate) shm_bytes: u64,
     pub(crate) open_files: u64,
     pub(crate) processes: u64,
+}
+
+/// Absolute, on the host.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct HostPaths {
+    pub(crate) root: String,
+    pub(crate) binds: Vec<String>,
+    pub(crate) workspace: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,9 +89,19 @@ pub(crate) mod runner_fd {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// With a user namespace or a pidfd.
-    Done { serial: u64, pid: i32 },
-    Failed { serial: u64, step: u32, errno: i32 },
-    Died { pid: i32, status: ExitStatus },
+    Done {
+        serial: u64,
+        pid: i32,
+    },
+    Failed {
+        serial: u64,
+        step: u32,
+        errno: i32,
+    },
+    Died {
+        pid: i32,
+        status: ExitStatus,
+    },
 }
 
 /// Descriptors of a message, by role.

@@ -1,6 +1,11 @@
 //! A real engine on a directory of its own, and commands run through its runners.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "for tests only, and each test file uses a part of it"
+)]
 
 pub mod residue;
 
@@ -13,7 +18,7 @@ use sandbank_engine::{
     Engine, ImageName, InstanceId, Limits, Machine, MachineSpec, NetworkMode, SandboxId,
 };
 use sandbank_engine_native::{NativeEngine, NativeSettings, StorageKind};
-use sandbank_protocol::{CommandSpec, Ending, Frame, StdinMode, StreamKind};
+use sandbank_protocol::{CommandSpec, Ending, Frame, PtySize, StdinMode, StreamKind};
 
 pub struct TestEngine {
     pub engine: Arc<NativeEngine>,
@@ -80,8 +85,7 @@ impl TestEngine {
     pub async fn start_with(change: impl FnOnce(&mut NativeSettings)) -> Self {
         let data = tempfile::Builder::new().prefix("sandbank-native-").tempdir().unwrap();
         let data = Data { dir: data, instance: InstanceId::random() };
-        let mut settings =
-            NativeSettings::new(data.dir.path().join("data"), data.instance.clone());
+        let mut settings = NativeSettings::new(data.dir.path().join("data"), data.instance.clone());
         settings.storage = StorageKind::Plain;
         settings.user_namespaces_ready = 4;
         settings.networks_ready = 2;
@@ -158,13 +162,22 @@ pub fn spec_with_id(id: &SandboxId) -> MachineSpec {
 }
 
 pub async fn run(client: &RunnerClient, argv: &[&str]) -> Output {
+    run_with(client, argv, None).await
+}
+
+/// What it prints is in `stderr`, where all but stdout goes.
+pub async fn run_on_terminal(client: &RunnerClient, argv: &[&str]) -> Output {
+    run_with(client, argv, Some(PtySize { rows: 24, cols: 80 })).await
+}
+
+async fn run_with(client: &RunnerClient, argv: &[&str], pty: Option<PtySize>) -> Output {
     let spec = CommandSpec {
         id: SandboxId::random().as_str().parse().unwrap(),
         argv: argv.iter().map(|word| (*word).to_owned()).collect(),
         env: BTreeMap::new(),
         cwd: None,
         stdin: StdinMode::Null,
-        pty: None,
+        pty,
         timeout_ms: Some(60_000),
         journal_bytes: None,
     };

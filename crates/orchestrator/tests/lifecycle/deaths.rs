@@ -1,8 +1,10 @@
 //! Machines that die by themselves, or are taken away.
 
+use std::time::Duration;
+
 use rustix::process::{Signal, kill_process};
 use sandbank_engine::{DeathCause, MachineSpec};
-use sandbank_orchestrator::{Cause, SandboxState};
+use sandbank_orchestrator::{Cause, SandboxState, Settings};
 use sandbank_protocol::Ending;
 use sandbank_test_support::eventually;
 
@@ -44,7 +46,7 @@ async fn a_machine_removed_behind_our_back_is_noticed() {
     world.engine.remove_behind_the_back(&id);
     let info = world.ended(&id).await;
     assert_eq!(info.state, SandboxState::Failed);
-    assert!(info.reason.unwrap().contains("behind the daemon's back"));
+    assert!(info.reason.unwrap().contains("it was lost"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,4 +108,26 @@ async fn a_runner_that_was_restarted_has_no_commands() {
     let attached = world.attach(&id).await.unwrap();
     let missing = attached.command(&"c1".parse().unwrap()).await;
     assert!(missing.is_err(), "it is not said to be running");
+}
+
+/// Stopped where it stands, it accepts connections and says nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mute_runner_keeps_nobody_waiting_in_line_and_expires() {
+    let ttl = Duration::from_secs(2);
+    let world = World::new(Settings { default_idle_ttl: ttl, ..settings() }).await;
+    let other = world.create("other").await;
+    let held = world.attach(&other).await.unwrap();
+    let id = world.create("chat:1").await;
+    kill_process(world.engine.pid(&id), Signal::STOP).unwrap();
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        let (daemon, id) = (world.daemon(), id.clone());
+        callers.spawn(async move { daemon.attach(&id).await.err().unwrap() });
+    }
+    let errors = tokio::time::timeout(2 * SOON, callers.join_all()).await.expect("nobody hangs");
+    for error in errors {
+        assert!(["channel_timed_out", "sandbox_gone"].contains(&error.code()), "{error}");
+    }
+    held.stats().await.expect("the others go on");
+    world.ended(&id).await;
 }

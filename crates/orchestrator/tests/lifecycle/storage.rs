@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sandbank_orchestrator::{Orchestrator, SandboxState};
 use sandbank_store::Store;
 use sandbank_test_support::{eventually, skip_unless_root};
+use sqlx::Connection;
+use sqlx::sqlite::SqliteConnectOptions;
 
 use crate::process_engine::ProcessEngine;
 use crate::world::{SOON, request, settings};
@@ -67,5 +69,34 @@ async fn a_full_disk_refuses_newcomers_and_leaves_the_others_alone() {
     .unwrap();
     daemon.create(request("after")).await.unwrap();
     assert!(daemon.stop(&old, "the test").await.unwrap());
+    daemon.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_database_is_told_as_temporary_and_the_sandboxes_go_on() {
+    let (data, engine) = (tempfile::tempdir().unwrap(), ProcessEngine::new());
+    let path = data.path().join("sandbank.db");
+    let store = Store::open(&path).await.unwrap();
+    let daemon = Orchestrator::start(settings(), engine.clone(), store).await.unwrap();
+    let old = daemon.create(request("old")).await.unwrap().id;
+
+    let options = SqliteConnectOptions::new().filename(&path);
+    let mut other = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let error = daemon.create(request("new")).await.unwrap_err();
+    assert_eq!((error.code(), error.retryable()), ("store_locked", true));
+    daemon.attach(&old).await.unwrap().stats().await.unwrap();
+    let stopping = tokio::spawn({
+        let (daemon, old) = (daemon.clone(), old.clone());
+        async move { daemon.stop(&old, "the test").await }
+    });
+    eventually("its machine to be gone all the same", SOON, || async {
+        (!engine.ids().contains(&old)).then_some(())
+    })
+    .await
+    .unwrap();
+    sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+    assert!(stopping.await.unwrap().unwrap());
+    daemon.create(request("new")).await.unwrap();
     daemon.shutdown().await;
 }

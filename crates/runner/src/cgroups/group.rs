@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use sandbank_protocol::CgroupVersion;
 
 use crate::privileges::{AsRunner, FileIdentity};
-use crate::tree::send;
+use crate::tree::send_all;
 
 pub(crate) struct Group {
     directory: OwnedFd,
@@ -64,33 +64,33 @@ impl Group {
         self.members().is_ok_and(|members| members.is_empty())
     }
 
-    pub(crate) fn signal(&self, signal: i32) -> io::Result<()> {
+    pub(crate) fn signal(&self, signal: i32, leader: i32) -> io::Result<()> {
         if signal == libc::SIGKILL {
-            return self.kill();
+            return self.kill(leader);
         }
-        self.members()?.into_iter().for_each(|pid| drop(send(pid, signal)));
+        send_all(self.members()?, signal, leader);
         Ok(())
     }
 
     /// Kills every member so that none can fork away meanwhile.
-    fn kill(&self) -> io::Result<()> {
+    fn kill(&self, leader: i32) -> io::Result<()> {
         match self.version {
             CgroupVersion::V2 => match self.write("cgroup.kill", "1") {
                 // Before Linux 5.14.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => self.kill_members(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.kill_members(leader),
                 result => result,
             },
             CgroupVersion::V1 => {
                 self.write("freezer.state", "FROZEN")?;
-                let killed = self.kill_members();
+                let killed = self.kill_members(leader);
                 // Frozen processes do not die: thaw whatever happened.
                 self.write("freezer.state", "THAWED").and(killed)
             }
         }
     }
 
-    fn kill_members(&self) -> io::Result<()> {
-        self.members()?.into_iter().for_each(|pid| drop(send(pid, libc::SIGKILL)));
+    fn kill_members(&self, leader: i32) -> io::Result<()> {
+        send_all(self.members()?, libc::SIGKILL, leader);
         Ok(())
     }
 

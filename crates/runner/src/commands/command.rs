@@ -25,7 +25,8 @@ pub(crate) struct Command {
     started_at_ms: u64,
     output: Output,
     stdin: Stdin,
-    terminal: Option<AsyncDescriptor>,
+    /// Of a running command on a terminal.
+    terminal: RefCell<Option<AsyncDescriptor>>,
     tree: Tree,
     circumstances: RefCell<Circumstances>,
     /// Set once, by the reaper; from then on the pid may belong to another process.
@@ -61,7 +62,7 @@ impl Command {
             started_at_ms: now_ms(),
             output: parts.output,
             stdin: parts.stdin,
-            terminal: parts.terminal,
+            terminal: RefCell::new(parts.terminal),
             tree: parts.tree,
             circumstances: RefCell::default(),
             death: Cell::new(None),
@@ -123,6 +124,7 @@ impl Command {
     pub(super) fn set_ended(&self, ending: Ending, time_ms: u64) {
         let _ = self.end.set(End { ending, time_ms });
         self.stdin.close();
+        self.terminal.borrow_mut().take();
         self.ended.notify_waiters();
     }
 
@@ -191,12 +193,13 @@ impl Command {
     }
 
     pub(crate) fn resize(&self, size: PtySize) -> Result<(), Fault> {
-        let terminal = self.terminal.as_ref().ok_or_else(|| {
-            Fault::new(FaultCode::Conflict, "the command does not run on a terminal")
-        })?;
-        if self.has_ended() {
-            return Err(Fault::new(FaultCode::Closed, "the command has ended"));
+        if self.spec.pty.is_none() {
+            let message = "the command does not run on a terminal";
+            return Err(Fault::new(FaultCode::Conflict, message));
         }
+        let terminal = self.terminal.borrow();
+        let ended = || Fault::new(FaultCode::Closed, "the command has ended");
+        let terminal = terminal.as_ref().ok_or_else(ended)?;
         crate::pty::resize(terminal.get_ref(), size).map_err(|error| {
             Fault::new(FaultCode::Internal, format!("the terminal cannot be resized: {error}"))
         })

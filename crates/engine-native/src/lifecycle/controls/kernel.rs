@@ -36,7 +36,11 @@ pub(in crate::lifecycle) fn find_shortcomings(cgroups: &dyn Cgroups) -> Vec<Shor
         lacks(Control::Landlock, reason, "use Linux 5.13 or later with landlock in the lsm= list");
     }
     for missing in cgroups.unavailable() {
-        lacks(missing.control, missing.reason, "mount the controller, or delegate it to the daemon");
+        lacks(
+            missing.control,
+            missing.reason,
+            "mount the controller, or delegate it to the daemon",
+        );
     }
     found
 }

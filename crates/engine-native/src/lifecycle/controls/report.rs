@@ -96,11 +96,7 @@ fn probe_spec() -> MachineSpec {
     }
 }
 
-fn judge(
-    parts: &Parts,
-    control: Control,
-    seen: &Result<Posture, EngineError>,
-) -> ControlReport {
+fn judge(parts: &Parts, control: Control, seen: &Result<Posture, EngineError>) -> ControlReport {
     if let Some(lack) = parts.shortcomings.iter().find(|lack| lack.control == control) {
         let (detail, fix) = (lack.reason.clone(), Some(lack.fix.clone()));
         return ControlReport { control, standing: Standing::Missing, detail, fix };

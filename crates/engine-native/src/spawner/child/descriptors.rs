@@ -48,7 +48,7 @@ pub(super) fn exec(runner: &OwnedFd) -> io::Error {
         std::ptr::null(),
     ];
     // No environment: the machine's root can read its first process's.
-    let environment = [std::ptr::null()];
+    let environment = [std::ptr::null::<libc::c_char>()];
     // SAFETY: both arrays end with null and, with the strings, outlive the call.
     unsafe {
         libc::syscall(
@@ -56,7 +56,7 @@ pub(super) fn exec(runner: &OwnedFd) -> io::Error {
             runner.as_raw_fd(),
             c"".as_ptr(),
             arguments.as_ptr(),
-            environment.as_ptr() as *const *const libc::c_char,
+            environment.as_ptr(),
             libc::AT_EMPTY_PATH,
         )
     };
@@ -69,9 +69,8 @@ fn c_number(number: i32) -> CString {
 
 fn close_on_exec_from(first: u32) -> io::Result<()> {
     // SAFETY: changes flags of descriptors only.
-    let result = unsafe {
-        libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
-    };
+    let result =
+        unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -7,6 +7,7 @@ use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType};
 
 use super::Parts;
+use crate::machine::WORKLOAD_ID;
 use crate::spawner::scaffold::Scaffold;
 use crate::spawner::{Failure, Step};
 
@@ -23,7 +24,8 @@ pub(super) fn assume(scaffold: &Scaffold, parts: &Parts) -> Result<(), Failure> 
     rustix::thread::move_into_link_name_space(parts.user_namespace.as_fd(), user)
         .map_err(io::Error::from)
         .map_err(Failure::at(Step::UserNamespace))?;
-    become_root().map_err(Failure::at(Step::Identity))?;
+    let identity = if scaffold.rootless { remain_user() } else { become_root() };
+    identity.and_then(|()| new_session_keyring()).map_err(Failure::at(Step::Identity))?;
     forbid_nesting(scaffold).map_err(Failure::at(Step::NestedNamespaces))
 }
 
@@ -31,7 +33,15 @@ fn become_root() -> io::Result<()> {
     rustix::thread::set_thread_groups(&[])?;
     rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT)?;
     rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?;
-    new_session_keyring()
+    Ok(())
+}
+
+/// The namespace maps the daemon's user to the workload, and has nobody else to become. Groups
+/// cannot be given up without root.
+fn remain_user() -> io::Result<()> {
+    let (user, group) = (Uid::from_raw(WORKLOAD_ID), Gid::from_raw(WORKLOAD_ID));
+    rustix::thread::set_thread_res_gid(group, group, group)?;
+    Ok(rustix::thread::set_thread_res_uid(user, user, user)?)
 }
 
 /// The kernel's own count of user namespaces below this one, as a second fence behind seccomp.
@@ -62,12 +72,15 @@ fn new_session_keyring() -> io::Result<()> {
     }
 }
 
-/// All but the runner's four capabilities, for it and everything it ever starts.
-pub(super) fn drop_privileges() -> Result<(), Failure> {
-    shrink_bounding_set().map_err(Failure::at(Step::Capabilities))?;
+/// All but the runner's four capabilities, for it and everything it ever starts. Without root there
+/// is no other identity that the runner could need one for.
+pub(super) fn drop_privileges(scaffold: &Scaffold) -> Result<(), Failure> {
+    let kept =
+        if scaffold.rootless { CapabilitySet::empty() } else { RUNNER_CAPABILITIES };
+    shrink_bounding_set(kept).map_err(Failure::at(Step::Capabilities))?;
     let sets = CapabilitySets {
-        effective: RUNNER_CAPABILITIES,
-        permitted: RUNNER_CAPABILITIES,
+        effective: kept,
+        permitted: kept,
         inheritable: CapabilitySet::empty(),
     };
     rustix::thread::set_capabilities(None, sets)
@@ -78,10 +91,10 @@ pub(super) fn drop_privileges() -> Result<(), Failure> {
         .map_err(Failure::at(Step::NoNewPrivileges))
 }
 
-fn shrink_bounding_set() -> io::Result<()> {
+fn shrink_bounding_set(kept: CapabilitySet) -> io::Result<()> {
     for number in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << number);
-        if RUNNER_CAPABILITIES.contains(capability) {
+        if kept.contains(capability) {
             continue;
         }
         match rustix::thread::remove_capability_from_bounding_set(capability) {

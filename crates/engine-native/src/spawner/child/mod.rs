@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
+use super::rootless::{self, HostMounts};
 use super::scaffold::{self, Scaffold};
 use super::wire::{Descriptors, MachinePlan, Role};
 use super::{Failure, Step};
@@ -26,11 +27,13 @@ use super::{Failure, Step};
 pub(super) struct Parts {
     status: OwnedFd,
     user_namespace: OwnedFd,
-    net_namespace: OwnedFd,
+    /// None: a new one with nothing but loopback.
+    net_namespace: Option<OwnedFd>,
     listener: OwnedFd,
     config: OwnedFd,
     runner: OwnedFd,
-    workspace: OwnedFd,
+    /// This, `lower` and `binds` are found by path when the daemon is not root.
+    workspace: Option<OwnedFd>,
     tasks: Vec<OwnedFd>,
     pub(super) into_cgroup: Option<OwnedFd>,
     command_cgroup: Option<OwnedFd>,
@@ -45,11 +48,11 @@ impl Parts {
         let parts = Self {
             status: from.one(Role::Status)?,
             user_namespace: from.one(Role::UserNamespace)?,
-            net_namespace: from.one(Role::NetNamespace)?,
+            net_namespace: from.one(Role::NetNamespace),
             listener: from.one(Role::Listener)?,
             config: from.one(Role::Config)?,
             runner: from.one(Role::Runner)?,
-            workspace: from.one(Role::Workspace)?,
+            workspace: from.one(Role::Workspace),
             tasks: from.all(Role::Tasks),
             into_cgroup: from.one(Role::IntoCgroup),
             command_cgroup: from.one(Role::CommandCgroup),
@@ -57,8 +60,11 @@ impl Parts {
             lower: from.all(Role::Lower),
             binds: from.all(Role::Bind),
         };
-        let whole = !parts.lower.is_empty() && parts.binds.len() == plan.bind_targets.len();
-        whole.then_some(parts)
+        let (binds, mounted) = match &plan.host_paths {
+            Some(paths) => (paths.binds.len(), true),
+            None => (parts.binds.len(), !parts.lower.is_empty() && parts.workspace.is_some()),
+        };
+        (mounted && binds == plan.bind_targets.len()).then_some(parts)
     }
 }
 
@@ -69,32 +75,31 @@ pub(super) fn run(scaffold: &Scaffold, plan: &MachinePlan, parts: &Parts) -> ! {
     unsafe { libc::_exit(71) }
 }
 
-fn assemble(
-    scaffold: &Scaffold,
-    plan: &MachinePlan,
-    parts: &Parts,
-) -> Result<Infallible, Failure> {
+fn assemble(scaffold: &Scaffold, plan: &MachinePlan, parts: &Parts) -> Result<Infallible, Failure> {
     join_cgroups(parts).map_err(Failure::at(Step::JoinCgroup))?;
     // After joining: the namespace's root is the cgroup its maker is in.
     // SAFETY: this process has one thread.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWCGROUP) }
         .map_err(io::Error::from)
         .map_err(Failure::at(Step::CgroupNamespace))?;
-    let network = Some(LinkNameSpaceType::Network);
-    rustix::thread::move_into_link_name_space(parts.net_namespace.as_fd(), network)
-        .map_err(io::Error::from)
-        .map_err(Failure::at(Step::NetNamespace))?;
+    enter_network(parts).map_err(Failure::at(Step::NetNamespace))?;
     rustix::system::sethostname(plan.host_name.as_bytes())
         .map_err(io::Error::from)
         .map_err(Failure::at(Step::HostName))?;
 
-    let root = root::mount(&parts.lower).map_err(Failure::at(Step::Root))?;
-    root::bind(&root, &plan.bind_targets, &parts.binds).map_err(Failure::at(Step::Bind))?;
+    let host = plan.host_paths.as_ref().map(HostMounts::open).transpose();
+    let host = host.map_err(Failure::at(Step::Root))?;
+    let (lower, binds, workspace) = match &host {
+        Some(host) => (std::slice::from_ref(&host.root), &host.binds, Some(&host.workspace)),
+        None => (&parts.lower[..], &parts.binds, parts.workspace.as_ref()),
+    };
+    let root = root::mount(lower).map_err(Failure::at(Step::Root))?;
+    root::bind(&root, &plan.bind_targets, binds).map_err(Failure::at(Step::Bind))?;
     kernel_files::mount(scaffold, &root, plan)?;
     dev::mount(&root, plan).map_err(Failure::at(Step::Dev))?;
     root::mount_scratch(&root, plan).map_err(Failure::at(Step::Tmp))?;
     root::mount_etc(&root, plan).map_err(Failure::at(Step::Etc))?;
-    root::mount_workspace(&root, &parts.workspace).map_err(Failure::at(Step::Workspace))?;
+    root::mount_workspace(&root, workspace).map_err(Failure::at(Step::Workspace))?;
     enter(&root).map_err(Failure::at(Step::Pivot))?;
 
     limits::start_session().map_err(Failure::at(Step::Session))?;
@@ -103,8 +108,22 @@ fn assemble(
     probe::root_is_read_only().map_err(Failure::at(Step::RootProbe))?;
     probe::workspace_is_writable().map_err(Failure::at(Step::WriteProbe))?;
     descriptors::arrange(parts).map_err(Failure::at(Step::Descriptors))?;
-    identity::drop_privileges()?;
+    identity::drop_privileges(scaffold)?;
     Err(Failure::at(Step::Exec)(descriptors::exec(&parts.runner)))
+}
+
+fn enter_network(parts: &Parts) -> io::Result<()> {
+    match &parts.net_namespace {
+        Some(namespace) => {
+            let network = Some(LinkNameSpaceType::Network);
+            Ok(rustix::thread::move_into_link_name_space(namespace.as_fd(), network)?)
+        }
+        None => {
+            // SAFETY: this process has one thread.
+            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
+            rootless::raise_loopback()
+        }
+    }
 }
 
 fn join_cgroups(parts: &Parts) -> io::Result<()> {
@@ -122,8 +141,7 @@ fn enter(root: &OwnedFd) -> io::Result<()> {
     let mut place = [0u8; 64];
     // SAFETY: the buffer is as long as stated. The raw call, unlike getcwd(3), never falls back to
     // searching and marks a directory outside of the root.
-    let length =
-        unsafe { libc::syscall(libc::SYS_getcwd, place.as_mut_ptr(), place.len()) };
+    let length = unsafe { libc::syscall(libc::SYS_getcwd, place.as_mut_ptr(), place.len()) };
     if length == 2 && place.starts_with(b"/\0") {
         Ok(())
     } else {

@@ -3,19 +3,19 @@
 
 use std::io;
 
-use rustix::fs::{Access, AtFlags, CWD};
-use rustix::io::Errno;
+use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags};
 use sandbank_protocol::WORKSPACE;
 
 pub(super) fn root_is_read_only() -> io::Result<()> {
-    match rustix::fs::accessat(CWD, "/", Access::WRITE_OK, AtFlags::EACCESS) {
-        Err(Errno::ROFS) => Ok(()),
-        Ok(()) => Err(io::Error::from_raw_os_error(libc::ENOTUNIQ)),
-        Err(error) => Err(error.into()),
+    let flags = rustix::fs::statvfs("/")?.f_flag;
+    if flags.contains(StatVfsMountFlags::RDONLY) {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ENOTUNIQ))
     }
 }
 
-/// The machine's root has every right here, so only a read-only mount can refuse.
+/// This process still has every right here, so only a read-only mount can refuse.
 pub(super) fn workspace_is_writable() -> io::Result<()> {
     Ok(rustix::fs::accessat(CWD, WORKSPACE, Access::WRITE_OK, AtFlags::EACCESS)?)
 }

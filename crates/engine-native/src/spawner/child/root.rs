@@ -7,8 +7,7 @@ use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
 use rustix::mount::MountFlags;
 
 use crate::kernel::mount::{
-    NODEV, NOEXEC, NOSUID, RDONLY, attach, clone_tree, new_filesystem, open_target,
-    set_attributes,
+    NODEV, NOEXEC, NOSUID, RDONLY, attach, clone_tree, new_filesystem, open_target, set_attributes,
 };
 use crate::limits::{RUN_BYTES, TMPFS_BYTES_PER_INODE};
 use crate::spawner::scaffold;
@@ -68,8 +67,7 @@ pub(super) fn mount_scratch(root: &OwnedFd, plan: &MachinePlan) -> io::Result<()
     if let Ok(var_tmp) = open_target(root, "var/tmp") {
         attach(clone_tree(&tmp, "", false)?, var_tmp)?;
     }
-    let workload = plan.uid_base + crate::machine::WORKLOAD_ID;
-    let run = tmpfs(RUN_BYTES, "755", workload, NOSUID | NODEV)?;
+    let run = tmpfs(RUN_BYTES, "755", plan.workload, NOSUID | NODEV)?;
     attach(run, open_target(root, "run")?)
 }
 
@@ -101,6 +99,7 @@ fn write_file(dir: &OwnedFd, name: &str, text: &str, owner: u32) -> io::Result<(
     Ok(rustix::fs::fchown(&file, Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)))?)
 }
 
-pub(super) fn mount_workspace(root: &OwnedFd, workspace: &OwnedFd) -> io::Result<()> {
+pub(super) fn mount_workspace(root: &OwnedFd, workspace: Option<&OwnedFd>) -> io::Result<()> {
+    let workspace = workspace.ok_or(io::ErrorKind::NotFound)?;
     attach(workspace, open_target(root, sandbank_protocol::WORKSPACE)?)
 }
