@@ -5,6 +5,9 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test lint fmt-check clippy deny bench fuzz clean
 
+# Where rustup puts cargo, for shells that have not been told.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
 SANDBANK := target/release/sandbank
 
 help: ## List the targets

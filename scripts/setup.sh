@@ -31,8 +31,8 @@ esac
 [ "$(uname -s)" = Linux ] || fail "Sandbank's native engine needs Linux, this is $(uname -s)" \
     "use a Linux machine or virtual machine"
 
-# Administration tools live in sbin, which is not in everybody's PATH.
-PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+# Administration tools live in sbin and rustup's in the home directory; neither is in everybody's PATH.
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin:${HOME:-/root}/.cargo/bin"
 
 packages=()
 need() { # need <package> <program>...: the package is wanted when a program is not found
@@ -100,7 +100,8 @@ rust_is_enough() {
 install_rust() {
     local advice="install Rust 1.$MIN_RUST_MINOR or newer: https://rustup.rs, then run this again"
     if ! command -v rustup >/dev/null 2>&1; then
-        apt-cache show rustup >/dev/null 2>&1 || fail "cargo 1.$MIN_RUST_MINOR or newer is missing" "$advice"
+        apt-cache policy rustup 2>/dev/null | grep -q 'Candidate: [0-9]' ||
+            fail "cargo 1.$MIN_RUST_MINOR or newer is missing" "$advice"
         install_packages rustup
     fi
     echo "setup: installing the stable Rust toolchain with rustup"

@@ -21,6 +21,9 @@ pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_millis(800);
 pub(crate) const STARTING_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) const PROBE_PAUSE: Duration = Duration::from_millis(50);
 
+/// A data directory that is locked for longer than a look takes belongs to another daemon.
+pub(crate) const LOCK_PATIENCE: Duration = Duration::from_millis(200);
+
 /// A stream that broke is resumed for this long; then the command fails as unreachable.
 pub(crate) const RECONNECT_LIMIT: Duration = Duration::from_secs(30);
 

@@ -79,7 +79,7 @@ fn two_runs_at_once_do_not_wait_for_each_other() -> anyhow::Result<()> {
     drop(first.stdin.take());
     assert!(first.wait()?.success());
     let names: Vec<_> = std::fs::read_dir(dir.path())?.map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(names, [data.clone()], "the temporary data directory stayed");
+    assert_eq!(names, std::slice::from_ref(&data), "the temporary data directory stayed");
     clean(&data);
     Ok(())
 }

@@ -7,8 +7,10 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::failure::{Exit, Failure};
+use crate::limits::LOCK_PATIENCE;
 
 const LOCK: &str = "lock";
 const STARTING: &str = "starting";
@@ -51,7 +53,7 @@ impl DataDir {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(path.join(LOCK)).map_err(unusable)?;
-        match lock.try_lock() {
+        match lock_patiently(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(in_use(path)),
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
@@ -83,7 +85,20 @@ impl DataDir {
     }
 }
 
-/// Looks without taking anything.
+/// Somebody who only looks has the lock for a moment, too.
+fn lock_patiently(lock: &File) -> Result<(), TryLockError> {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(LOCK_PATIENCE / 20);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Looks without keeping anything.
 pub(crate) fn holder(path: &Path) -> Holder {
     let Ok(lock) = File::open(path.join(LOCK)) else { return Holder::Unknown };
     match lock.try_lock_shared() {
@@ -139,6 +154,24 @@ mod tests {
         drop(taken);
         assert_eq!(holder(&path), Holder::Nobody);
         assert!(DataDir::take(&path).is_ok());
+    }
+
+    #[test]
+    fn looking_does_not_keep_a_daemon_from_starting() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(DataDir::take(dir.path()).unwrap());
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    holder(dir.path());
+                    std::thread::yield_now();
+                }
+            });
+            let taken: Vec<_> = (0..20).map(|_| DataDir::take(dir.path()).map(drop)).collect();
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(taken.iter().all(Result::is_ok), "{taken:?}");
+        });
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub(crate) trait Cgroups: Send + Sync {
     /// For `doctor`.
     fn describe(&self) -> String;
     fn can_freeze(&self) -> bool;
+    /// Whether machines are in cgroups of their own.
+    fn separate(&self) -> bool;
     fn unavailable(&self) -> Vec<Unavailable>;
     /// A place for the machine, without limits yet: quick, because the spawner waits for it.
     fn prepare(&self, id: &SandboxId) -> Result<Placement, EngineError>;
@@ -77,10 +79,17 @@ pub(crate) fn open(
         CgroupChoice::V1 => false,
         CgroupChoice::V2 => true,
     };
-    if v2 {
-        Ok(Box::new(v2::V2::open(&mounts, instance)?))
-    } else {
-        Ok(Box::new(v1::V1::open(&mounts, instance, ready)?))
+    if !v2 {
+        return Ok(Box::new(v1::V1::open(&mounts, instance, ready)?));
+    }
+    match v2::V2::open(&mounts, instance) {
+        Ok(v2) => Ok(Box::new(v2)),
+        // An ordinary user without a delegated cgroup: machines go without, if that is accepted.
+        Err(error) if !rustix::process::geteuid().is_root() => {
+            tracing::debug!(%error, "no cgroup is delegated");
+            Ok(Box::new(v1::V1::open(&mounts::Mounts::default(), instance, 0)?))
+        }
+        Err(error) => Err(error),
     }
 }
 

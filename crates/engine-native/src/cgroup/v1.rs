@@ -181,11 +181,18 @@ fn limit_memory(memory: &Path, bytes: u64) -> Result<(), EngineError> {
 impl Cgroups for V1 {
     fn describe(&self) -> String {
         let names: Vec<_> = self.hierarchies.bases.keys().copied().collect();
+        if names.is_empty() {
+            return "no cgroups".to_owned();
+        }
         format!("cgroup v1 with {}", names.join(", "))
     }
 
     fn can_freeze(&self) -> bool {
         self.hierarchies.base("freezer").is_some()
+    }
+
+    fn separate(&self) -> bool {
+        !self.hierarchies.all.is_empty()
     }
 
     fn unavailable(&self) -> Vec<Unavailable> {

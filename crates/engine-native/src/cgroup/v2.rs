@@ -118,6 +118,10 @@ impl Cgroups for V2 {
         true
     }
 
+    fn separate(&self) -> bool {
+        true
+    }
+
     fn unavailable(&self) -> Vec<Unavailable> {
         self.unavailable.clone()
     }

@@ -88,8 +88,11 @@ impl Builder {
         self.directory("var/tmp", 0o1777)?;
         let workspace = WORKSPACE.trim_start_matches('/');
         self.directory(workspace, 0o755)?;
-        std::os::unix::fs::chown(self.root.join(workspace), Some(1000), Some(1000))
-            .map_err(EngineError::io("give the workspace to its user"))?;
+        // Only a mount point: without root it stays the daemon's.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(self.root.join(workspace), Some(1000), Some(1000))
+                .map_err(EngineError::io("give the workspace to its user"))?;
+        }
         for alias in WORKSPACE_ALIASES {
             self.link(alias.trim_start_matches('/'), Path::new(WORKSPACE))?;
         }

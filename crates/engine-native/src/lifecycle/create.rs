@@ -57,12 +57,15 @@ async fn make(
     entry: &Arc<Entry>,
     spec: &MachineSpec,
 ) -> Result<Machine, EngineError> {
-    let network = parts.networks.take(spec.network, &spec.id).await?;
+    let network = match &parts.networks {
+        Some(networks) => Some(networks.take(spec.network, &spec.id).await?),
+        None => None,
+    };
     let user_namespace = parts.user_namespaces.take().await?;
     let mut record = Record {
         spec: spec.clone(),
         uid_slot: user_namespace.slot,
-        network_slot: network.slot,
+        network_slot: network.as_ref().and_then(|network| network.slot),
         boot: parts.boot.clone(),
         process: None,
     };
@@ -95,7 +98,9 @@ async fn make(
 /// What must be so before anybody can use the machine, but not before it is cloned.
 fn finish(parts: &Parts, record: &Record) -> Result<(), EngineError> {
     let spec = &record.spec;
-    parts.cgroups.limit(&spec.id, &spec.limits, uid_base(record.uid_slot))?;
+    let runner =
+        if parts.rootless { rustix::process::getuid().as_raw() } else { uid_base(record.uid_slot) };
+    parts.cgroups.limit(&spec.id, &spec.limits, runner)?;
     let write = "write the machine's record";
     parts.directory.write(&spec.id, record).map_err(EngineError::io(write))
 }

@@ -42,7 +42,9 @@ pub(super) async fn remove_all(
         let (parts, id) = (Arc::clone(parts), id.clone());
         blocking(move || parts.storage.delete(&id)).await?;
     }
-    parts.networks.release(id).await;
+    if let Some(networks) = &parts.networks {
+        networks.release(id).await;
+    }
     {
         let (parts, id) = (Arc::clone(parts), id.clone());
         let remove = "remove the machine's directory";

@@ -58,7 +58,7 @@ impl ImageTrees {
             let text = format!("{layers} layers and {binds} binds are too many");
             return Err(EngineError::BadImage(text));
         }
-        let whole = whole(&image);
+        let whole = if is_root() { whole(&image) } else { None };
         let tree = Arc::new(ImageTree { image, whole, made: Instant::now() });
         self.kept().insert(name.clone(), Arc::clone(&tree));
         Ok(tree)
@@ -95,6 +95,11 @@ impl ImageTree {
     }
 }
 
+/// Nobody else can make mounts here.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// None where the kernel refuses to build on a tree that is mounted nowhere, and for images that
 /// need an overlay, which cannot be mapped.
 fn whole(image: &ResolvedImage) -> Option<OwnedFd> {
@@ -122,7 +127,7 @@ fn read_only(path: &Path, recursive: bool) -> Result<OwnedFd, EngineError> {
 /// Where ids cannot be mapped, files show as nobody's, which hides more rather than less.
 fn own(root: &OwnedFd, user_namespace: &UserNamespace) -> io::Result<()> {
     match map_ids(root.as_fd(), user_namespace.fd.as_fd()) {
-        Err(error) if super::ingredients::cannot_map(&error) => Ok(()),
+        Err(error) if super::mounts::cannot_map(&error) => Ok(()),
         other => other,
     }
 }

@@ -3,14 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::CWD;
 use rustix::pipe::PipeFlags;
 use sandbank_engine::{Control, EngineError, MachineSpec};
 
 use super::Parts;
+use super::mounts::{self, Mounts};
 use crate::cgroup::Placement;
-use crate::image::{Bind, ResolvedImage};
-use crate::kernel::mount::{NODEV, NOSUID, clone_tree, map_ids, set_attributes};
+use crate::image::ResolvedImage;
 use crate::limits::{MAX_OPEN_FILES, SHM_BYTES};
 use crate::machine::{Fences, Record, WORKLOAD_ID, config_file};
 use crate::network::Network;
@@ -42,48 +41,52 @@ pub(super) fn gather(
     parts: &Parts,
     record: &Record,
     user_namespace: UserNamespace,
-    network: Network,
+    network: Option<Network>,
 ) -> Result<Ingredients, EngineError> {
     let spec = &record.spec;
     parts.directory.make(&spec.id).map_err(EngineError::io("make the machine's directory"))?;
     let listener = parts.directory.listen(&spec.id).map_err(EngineError::io("make its socket"))?;
     let image = parts.image_trees.get(&parts.images, &spec.image)?;
-    let base = uid_base(record.uid_slot);
     let placement = parts.cgroups.prepare(&spec.id)?;
-    let workspace = workspace(parts, spec, &user_namespace)?;
-    let mounts = image.copy(&user_namespace)?;
+    let mounts = mounts::gather(parts, spec, &image, &user_namespace)?;
     let config = runner_config(parts, spec, &image.image, &placement)?;
     let (status, status_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
         .map_err(io::Error::from)
         .map_err(EngineError::io("make a pipe"))?;
 
-    let targets = if mounts.binds.is_empty() { &[][..] } else { &image.image.binds[..] };
-    let plan = plan(spec, base, &network, targets);
+    let plan = plan(parts, record, network.as_ref(), &mounts);
     let mut descriptors = vec![
         (Role::Status, status_writer),
         (Role::UserNamespace, user_namespace.fd),
-        (Role::NetNamespace, network.netns),
         (Role::Listener, listener),
         (Role::Config, config),
-        (Role::Workspace, workspace),
     ];
+    descriptors.extend(network.map(|network| (Role::NetNamespace, network.netns)));
     descriptors.extend(placement.tasks.into_iter().map(|fd| (Role::Tasks, fd)));
     descriptors.extend(placement.into.map(|fd| (Role::IntoCgroup, fd)));
     descriptors.extend(placement.commands.map(|fd| (Role::CommandCgroup, fd)));
     descriptors.extend(placement.oom_events.map(|fd| (Role::OomEvents, fd)));
-    descriptors.extend(mounts.lower.into_iter().map(|fd| (Role::Lower, fd)));
-    descriptors.extend(mounts.binds.into_iter().map(|fd| (Role::Bind, fd)));
+    descriptors.extend(mounts.descriptors);
     Ok(Ingredients { plan, status, descriptors })
 }
 
-fn plan(spec: &MachineSpec, base: u32, network: &Network, binds: &[Bind]) -> MachinePlan {
-    let name = spec.id.as_str();
+/// The group that owns terminals, by convention.
+const TTY_GROUP: u32 = 5;
+
+fn plan(parts: &Parts, record: &Record, network: Option<&Network>, mounts: &Mounts) -> MachinePlan {
+    let (spec, name) = (&record.spec, record.spec.id.as_str());
+    // Without root there is one id, which the spawner knows as 0.
+    let base = if parts.rootless { 0 } else { uid_base(record.uid_slot) };
+    let only_id = parts.rootless.then_some(base);
     MachinePlan {
         uid_base: base,
+        workload: only_id.unwrap_or(base + WORKLOAD_ID),
+        terminals: (!parts.rootless).then_some(base + TTY_GROUP),
+        host_paths: mounts.host_paths.clone(),
         host_name: name.to_owned(),
-        resolv_conf: network.resolv_conf.clone(),
+        resolv_conf: network.map(|network| network.resolv_conf.clone()).unwrap_or_default(),
         hosts: format!("127.0.0.1\tlocalhost {name}\n::1\tlocalhost ip6-localhost {name}\n"),
-        bind_targets: binds.iter().map(|bind| bind.target.to_string_lossy().into_owned()).collect(),
+        bind_targets: mounts.bind_targets.clone(),
         tmp_bytes: spec.limits.tmp_bytes,
         shm_bytes: SHM_BYTES.min(spec.limits.memory_bytes),
         open_files: MAX_OPEN_FILES,
@@ -102,36 +105,10 @@ fn runner_config(
     let cgroup = placement.commands.is_some().then_some(placement.version);
     let counts_oom = placement.oom_events.is_some();
     let fences = Fences {
+        own_identity: !parts.rootless,
         landlock: parts.has(Control::Landlock),
         seccomp_hex: parts.has(Control::Seccomp).then_some(parts.seccomp_hex.as_str()),
     };
     config_file(env, cgroup, counts_oom, fences)
         .map_err(EngineError::io("write the runner's configuration"))
-}
-
-/// The workspace with its ids mapped, or, where the file system cannot, given to the machine's
-/// own ids: the machine sees the same either way.
-fn workspace(
-    parts: &Parts,
-    spec: &MachineSpec,
-    user_namespace: &UserNamespace,
-) -> Result<OwnedFd, EngineError> {
-    let path = parts.storage.create(&spec.id, parts.quota(spec))?;
-    let mount = "mount the workspace";
-    let tree = clone_tree(CWD, &path, false).map_err(EngineError::io(mount))?;
-    set_attributes(tree.as_fd(), NOSUID | NODEV).map_err(EngineError::io(mount))?;
-    match map_ids(tree.as_fd(), user_namespace.fd.as_fd()) {
-        Ok(()) => {}
-        Err(error) if cannot_map(&error) => {
-            let owner = Some(uid_base(user_namespace.slot) + WORKLOAD_ID);
-            std::os::unix::fs::chown(&path, owner, owner).map_err(EngineError::io(mount))?;
-        }
-        Err(error) => return Err(EngineError::io(mount)(error)),
-    }
-    Ok(tree)
-}
-
-/// The file system or this kernel lacks idmapped mounts.
-pub(super) fn cannot_map(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EPERM))
 }

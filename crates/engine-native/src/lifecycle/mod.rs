@@ -17,6 +17,7 @@ mod image_trees;
 mod images;
 mod ingredients;
 mod list;
+mod mounts;
 mod pause;
 mod start;
 mod stats;
@@ -48,6 +49,8 @@ pub struct NativeEngine {
 
 struct Parts {
     settings: NativeSettings,
+    /// The daemon is an ordinary user.
+    rootless: bool,
     /// The truth about which machines exist.
     directory: Directory,
     /// What this process knows beyond that: descriptors, deaths, who is busy with which.
@@ -55,7 +58,8 @@ struct Parts {
     storage: Box<dyn Storage>,
     images: ImageStore,
     image_trees: image_trees::ImageTrees,
-    networks: Networks,
+    /// None without root: machines then have loopback of their own making, and nothing else.
+    networks: Option<Networks>,
     cgroups: Box<dyn Cgroups>,
     spawner: Arc<Spawner>,
     user_namespaces: UserNamespaces,
@@ -97,7 +101,7 @@ impl Engine for NativeEngine {
     fn capabilities(&self) -> Capabilities {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Capabilities {
-            network_egress: self.parts.networks.egress_available().is_ok(),
+            network_egress: self.parts.egress().is_ok(),
             disk_quota: self.parts.storage.enforces_quota(),
             memory_limit: self.parts.has(Control::MemoryLimit),
             cpu_limit: self.parts.has(Control::CpuLimit),
@@ -162,6 +166,16 @@ impl Engine for NativeEngine {
 
     async fn shutdown(&self) {
         start::shutdown(&self.parts).await;
+    }
+}
+
+impl Parts {
+    /// Why machines cannot have the default network, if so.
+    fn egress(&self) -> Result<(), String> {
+        match &self.networks {
+            Some(networks) => networks.egress_available(),
+            None => Err("links and packet filters need root; use network none".to_owned()),
+        }
     }
 }
 

@@ -28,13 +28,8 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
     let storage = storage::open(&settings.data_dir, settings.storage, settings.pool_bytes)?;
     let images = ImageStore::open(&settings.data_dir.join("images"))?;
     let cgroups = cgroup::open(settings.cgroups, &settings.instance, settings.cgroups_ready)?;
-    let networks = Networks::open(NetworkSettings {
-        subnet: settings.subnet,
-        pool_size: settings.networks_ready,
-        instance: settings.instance.clone(),
-        state_dir: settings.data_dir.join("network"),
-    })
-    .await?;
+    let rootless = !rustix::process::geteuid().is_root();
+    let networks = if rootless { None } else { Some(open_networks(&settings).await?) };
     let spawner = Spawner::start(settings.spawner.clone()).await?;
     let runner = runner_file::seal(sandbank_runner_binary::RUNNER)
         .map_err(EngineError::io("make the runner's memory file"))?;
@@ -50,6 +45,7 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
     let shortcomings = controls::find_shortcomings(&*cgroups);
     let parts = Arc::new(Parts {
         settings,
+        rootless,
         directory,
         table: Table::default(),
         storage,
@@ -73,6 +69,16 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
     Ok(parts)
 }
 
+async fn open_networks(settings: &NativeSettings) -> Result<Networks, EngineError> {
+    Networks::open(NetworkSettings {
+        subnet: settings.subnet,
+        pool_size: settings.networks_ready,
+        instance: settings.instance.clone(),
+        state_dir: settings.data_dir.join("network"),
+    })
+    .await
+}
+
 /// Ready ingredients are descriptors. A daemon that may have few keeps them for its work.
 fn afford_stock(settings: &mut NativeSettings) {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
@@ -91,7 +97,9 @@ fn find(directory: &Directory) -> Result<Vec<(SandboxId, Option<Record>)>, Engin
 async fn adopt(parts: &Arc<Parts>, id: SandboxId, record: Option<Record>) {
     let key = record.as_ref().and_then(|record| record.process_since(&parts.boot));
     let network_slot = record.as_ref().and_then(|record| record.network_slot);
-    parts.networks.adopt(&id, network_slot).await;
+    if let Some(networks) = &parts.networks {
+        networks.adopt(&id, network_slot).await;
+    }
     let entry = Entry::new(record);
     let process = key
         .and_then(|key| key.open().ok().flatten())
@@ -123,7 +131,9 @@ fn record_is_open(entry: &Entry) -> bool {
 pub(super) async fn shutdown(parts: &Arc<Parts>) {
     parts.stock.stop();
     parts.user_namespaces.close();
-    parts.networks.close().await;
+    if let Some(networks) = &parts.networks {
+        networks.close().await;
+    }
     let closing = Arc::clone(parts);
     let _ = tokio::task::spawn_blocking(move || {
         closing.cgroups.close();

@@ -116,7 +116,12 @@ fn make_private_dir(dir: &Path) -> Result<(), EngineError> {
 /// Gives a new workspace root its canonical owner and mode.
 fn hand_over(dir: &Path) -> Result<(), EngineError> {
     use std::os::unix::fs::PermissionsExt;
+    let owner = Some(WORKSPACE_OWNER);
     std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755))
-        .and_then(|()| std::os::unix::fs::chown(dir, Some(WORKSPACE_OWNER), Some(WORKSPACE_OWNER)))
+        .and_then(|()| match rustix::process::geteuid().is_root() {
+            true => std::os::unix::fs::chown(dir, owner, owner),
+            // Without root the sandbox's user is the daemon's, who owns it already.
+            false => Ok(()),
+        })
         .map_err(EngineError::io("give the workspace to its user"))
 }

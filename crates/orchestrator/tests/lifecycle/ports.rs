@@ -146,6 +146,36 @@ async fn withdrawing_a_port_cuts_its_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_crowded_port_says_so() {
+    let world = World::new(settings()).await;
+    let inside = inside().await;
+    let id = create(&world, vec![inside.port]).await;
+    let published = publish(&world, &id, inside.port).await.unwrap();
+    let mut open = Vec::new();
+    for _ in 0..100 {
+        let client = connect(published).await;
+        let (server, _) = timeout(SOON, inside.listener.accept()).await.unwrap().unwrap();
+        open.push((client, server));
+    }
+    let mut client = connect(published).await;
+    client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    timeout(SOON, client.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    drop(open);
+    timeout(SOON, async {
+        loop {
+            let _client = connect(published).await;
+            if timeout(Duration::from_millis(200), inside.listener.accept()).await.is_ok() {
+                break;
+            }
+        }
+    })
+    .await
+    .expect("there is room again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_host_port_taken_during_a_restart_moves_and_is_told() {
     let mut world = World::new(settings()).await;
     let id = create(&world, vec![3000]).await;

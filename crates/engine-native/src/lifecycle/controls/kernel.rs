@@ -15,8 +15,8 @@ pub(in crate::lifecycle) fn find_shortcomings(cgroups: &dyn Cgroups) -> Vec<Shor
         found.push(Shortcoming { control, reason, fix: fix.to_owned() });
     };
     if !rustix::process::geteuid().is_root() {
-        let reason = "the daemon does not run as root".to_owned();
-        lacks(Control::Namespaces, reason, "start it as root");
+        let reason = "without root, runner and commands are the same user".to_owned();
+        lacks(Control::SeparateRunnerIdentity, reason, "run the daemon as root");
     }
     for name in ["cgroup", "ipc", "mnt", "net", "pid", "uts"] {
         if !Path::new("/proc/self/ns").join(name).exists() {

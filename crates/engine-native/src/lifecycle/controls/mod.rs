@@ -54,7 +54,7 @@ pub(super) fn require(parts: &Parts, spec: &MachineSpec) -> Result<(), EngineErr
             reason: format!("storage {:?} enforces no quota; {QUOTA_FIX}", parts.storage.kind()),
         });
     }
-    match (spec.network, parts.networks.egress_available()) {
+    match (spec.network, parts.egress()) {
         (NetworkMode::Default, Err(reason)) => {
             Err(EngineError::ControlUnavailable { control: Control::NetworkEgress, reason })
         }

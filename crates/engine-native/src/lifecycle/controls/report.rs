@@ -123,6 +123,10 @@ fn missing(detail: impl Into<String>, fix: &str) -> Verdict {
     (Standing::Missing, detail.into(), Some(fix.to_owned()))
 }
 
+fn weaker(detail: &str, fix: &str) -> Verdict {
+    (Standing::Weaker, detail.to_owned(), Some(fix.to_owned()))
+}
+
 /// What follows from configuration and host, not from a machine.
 fn configured(parts: &Parts, control: Control) -> Option<Verdict> {
     let verdict = match control {
@@ -139,10 +143,15 @@ fn configured(parts: &Parts, control: Control) -> Option<Verdict> {
         Control::DiskQuota => {
             missing(format!("storage {} enforces no quota", parts.storage.kind()), QUOTA_FIX)
         }
-        Control::NetworkEgress => match parts.networks.egress_available() {
+        Control::NetworkEgress => match parts.egress() {
             Ok(()) => in_force("public addresses only, by packet filter"),
+            Err(reason) if parts.rootless => missing(reason, "run the daemon as root"),
             Err(reason) => missing(reason, "install nftables, or use network none"),
         },
+        Control::SurvivesDaemon if !parts.cgroups.separate() => weaker(
+            "machines are in the daemon's own cgroup: who stops that, stops them",
+            "run the daemon as root, or delegate a cgroup to it",
+        ),
         Control::SurvivesDaemon => {
             in_force("machines have sessions and cgroups of their own and records on disk")
         }
@@ -163,10 +172,18 @@ fn measured(parts: &Parts, control: Control, seen: &Posture) -> Verdict {
             "cgroup, ipc, mount, network, pid, user and uts are its own",
             format!("shared with the host: {}", seen.shared_namespaces.join(", ")),
         ),
+        Control::UserNamespace if parts.rootless => weaker(
+            "it has its own, in which the only user is the one who runs the daemon",
+            "run the daemon as root, so that every sandbox has ids of its own",
+        ),
         Control::UserNamespace | Control::SeparateRunnerIdentity => yes_or(
             seen.runs_as_own_root(),
             "root inside is nobody outside, and commands are neither",
             format!("it runs as user {} of the host", seen.uid),
+        ),
+        Control::IdMappedMounts if parts.rootless => weaker(
+            "files of sandboxes belong to the user who runs the daemon",
+            "run the daemon as root",
         ),
         Control::IdMappedMounts => id_mapping(seen),
         Control::ReadOnlyRoot => {

@@ -75,14 +75,10 @@ fn new_session_keyring() -> io::Result<()> {
 /// All but the runner's four capabilities, for it and everything it ever starts. Without root there
 /// is no other identity that the runner could need one for.
 pub(super) fn drop_privileges(scaffold: &Scaffold) -> Result<(), Failure> {
-    let kept =
-        if scaffold.rootless { CapabilitySet::empty() } else { RUNNER_CAPABILITIES };
+    let kept = if scaffold.rootless { CapabilitySet::empty() } else { RUNNER_CAPABILITIES };
     shrink_bounding_set(kept).map_err(Failure::at(Step::Capabilities))?;
-    let sets = CapabilitySets {
-        effective: kept,
-        permitted: kept,
-        inheritable: CapabilitySet::empty(),
-    };
+    let sets =
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     rustix::thread::set_capabilities(None, sets)
         .map_err(io::Error::from)
         .map_err(Failure::at(Step::Capabilities))?;
