@@ -128,7 +128,8 @@ async fn a_gibibyte_of_output_has_exact_counts_and_flat_memory() -> anyhow::Resu
 
 fn memory_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("every process has it");
+    let line =
+        status.lines().find(|line| line.starts_with("VmRSS:")).expect("every process has it");
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number of KiB")
 }
 

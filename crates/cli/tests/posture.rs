@@ -36,7 +36,8 @@ async fn a_live_sandbox_stands_as_the_table_says() -> anyhow::Result<()> {
 fn namespaces_apart(listing: &str) -> String {
     let names = ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"];
     let apart = names.into_iter().filter(|name| {
-        let host = std::fs::read_link(format!("/proc/self/ns/{name}")).expect("the host has it too");
+        let host =
+            std::fs::read_link(format!("/proc/self/ns/{name}")).expect("the host has it too");
         let inside = listing.split_whitespace().find(|word| word.starts_with(&format!("{name}:[")));
         inside.is_some_and(|inside| inside != host.to_string_lossy())
     });

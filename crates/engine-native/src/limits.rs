@@ -23,13 +23,13 @@ pub(crate) const MAX_WIRE_BYTES: usize = 64 * 1024;
 /// What the kernel passes in one message.
 pub(crate) const MAX_WIRE_FDS: usize = 253;
 
-/// Size of `/run`; writes beyond fail with ENOSPC.
-pub(crate) const RUN_BYTES: u64 = 16 << 20;
+/// Size of `/run`, which is empty and read-only.
+pub(crate) const RUN_BYTES: u64 = 64 << 10;
 
 /// Size of `/dev/shm`, or the memory limit when that is smaller; writes beyond fail with ENOSPC.
 pub(crate) const SHM_BYTES: u64 = 64 << 20;
 
-/// Files in each of `/tmp`, `/run` and `/dev/shm`: one per this many bytes of its size.
+/// Files in each of `/tmp` and `/dev/shm`: one per this many bytes of its size.
 pub(crate) const TMPFS_BYTES_PER_INODE: u64 = 4096;
 
 /// Pseudo-terminals of one machine; opening one more fails with ENOSPC.

@@ -108,12 +108,14 @@ async fn only_the_workspace_and_scratch_space_are_writable() {
     let test = TestEngine::start().await;
     let machine = test.create().await;
     let workspace = "/vercel/sandbox/workspace";
-    for place in [workspace, "/workspace", "/home/user", "/tmp", "/var/tmp", "/run", "/dev/shm"] {
+    for place in [workspace, "/workspace", "/home/user", "/tmp", "/var/tmp", "/dev/shm"] {
         let script = format!("echo x > {place}/probe && rm {place}/probe");
         let written = test.sh(&machine.id, &script).await;
         assert_eq!(written.code(), Some(0), "{place}: {}", written.stderr);
     }
-    for place in ["/", "/usr", "/etc", "/proc", "/sys", "/dev", "/var", "/bin", "/vercel", "/opt"] {
+    for place in
+        ["/", "/usr", "/etc", "/proc", "/sys", "/dev", "/var", "/bin", "/vercel", "/opt", "/run"]
+    {
         let script = format!("test ! -d {place} || ! touch {place}/probe");
         let refused = test.sh(&machine.id, &script).await;
         assert_eq!(refused.code(), Some(0), "{place} is writable");

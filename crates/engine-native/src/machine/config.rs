@@ -13,7 +13,7 @@ use crate::spawner::wire::runner_fd;
 
 /// The only trees that are writable. The root is read-only anyway: this is the second fence.
 /// `/proc` is among them for programs that name their threads or adjust their own OOM score.
-const WRITABLE: [&str; 5] = [WORKSPACE, "/tmp", "/run", "/dev", "/proc"];
+const WRITABLE: [&str; 4] = [WORKSPACE, "/tmp", "/dev", "/proc"];
 
 /// With the cgroup that the runner divides: it is outside of the machine's root, reachable by
 /// descriptor only, and the runner alone has one.

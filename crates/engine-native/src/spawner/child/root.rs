@@ -60,14 +60,14 @@ pub(super) fn tmpfs(bytes: u64, mode: &str, owner: u32, attributes: u64) -> io::
     new_filesystem("tmpfs", &options, attributes)
 }
 
-/// `/tmp`, which is also `/var/tmp`, and `/run`, which belongs to the workload.
+/// `/tmp`, which is also `/var/tmp`, and an empty `/run` in place of the image's.
 pub(super) fn mount_scratch(root: &OwnedFd, plan: &MachinePlan) -> io::Result<()> {
     let tmp = tmpfs(plan.tmp_bytes, "1777", plan.uid_base, NOSUID | NODEV)?;
     attach(&tmp, open_target(root, "tmp")?)?;
     if let Ok(var_tmp) = open_target(root, "var/tmp") {
         attach(clone_tree(&tmp, "", false)?, var_tmp)?;
     }
-    let run = tmpfs(RUN_BYTES, "755", plan.workload, NOSUID | NODEV)?;
+    let run = tmpfs(RUN_BYTES, "755", plan.uid_base, NOSUID | NODEV | RDONLY)?;
     attach(run, open_target(root, "run")?)
 }
 
