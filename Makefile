@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test lint fmt-check clippy deny bench fuzz clean
+.PHONY: help setup serve test test-vm lint fmt-check clippy deny bench fuzz clean
 
 # Where rustup puts cargo, for shells that have not been told.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -23,6 +23,9 @@ test: ## Everything that guards a commit: format, lints, all tests
 	@scripts/setup.sh --test
 	@$(MAKE) --no-print-directory fmt-check clippy
 	cargo test --workspace --locked
+
+test-vm: ## The engine's tests on a pure cgroup v2 kernel, in a small VM under qemu (as root)
+	scripts/test-vm.sh
 
 lint: fmt-check clippy deny ## Format, lints, and the dependency policy of deny.toml
 

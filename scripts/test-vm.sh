@@ -1,10 +1,18 @@
 #!/usr/bin/env bash
-# Boots a small Debian VM with pure cgroup v2 under qemu and runs the given test binaries in it.
-# Usage: scripts/test-vm.sh BINARY…   (needs root for mmdebstrap; installs what is missing with apt)
+# Boots a small Debian VM with pure cgroup v2 under qemu and runs test binaries in it: those given
+# as arguments, or the native engine's. Needs root; installs what is missing with apt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 vm=.build/vm
 mkdir -p "$vm"
+
+if [ $# -eq 0 ]; then
+  tests=(--test cgroup_v2 --test limits --test posture --test lifecycle --test isolation)
+  mapfile -t binaries < <(cargo test --locked --package sandbank-engine-native "${tests[@]}" --no-run 2>&1 |
+    sed -n 's/.*Executable .*(\(.*\))$/\1/p')
+  [ ${#binaries[@]} -eq 5 ] || { echo "building the tests failed: run cargo test -p sandbank-engine-native --no-run" >&2; exit 1; }
+  set -- "${binaries[@]}"
+fi
 
 need=()
 for pair in qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs; do
@@ -15,7 +23,7 @@ if [ ${#need[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${need[@]}"
 fi
 
-if [ ! -s "$vm/root.img" ]; then
+if [ ! "$vm/root.img" -nt "$0" ]; then
   echo "making the VM's root file system (once)"
   rm -rf "$vm/root"
   mmdebstrap --quiet --variant=minbase --mode=root \
@@ -28,7 +36,6 @@ mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev 2>/dev/null
 mkdir -p /dev/pts /dev/shm /t
 mount -t devpts devpts /dev/pts
-mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /dev/shm
 mount -t cgroup2 -o nsdelegate cgroup2 /sys/fs/cgroup
 for module in virtio_blk ext4 btrfs loop overlay nf_tables nft_masq nft_ct veth tun; do modprobe $module 2>/dev/null; done
@@ -56,10 +63,7 @@ mkdir "$vm/tests"
   for binary in "$@"; do
     name=$(basename "$binary")
     cp "$binary" "$vm/tests/$name"
-    case $name in
-      sandbank) ;;
-      *) echo "echo '== $name'; /t/$name --test-threads=1 || failed=1" ;;
-    esac
+    echo "echo '== $name'; /t/$name --test-threads=1 || failed=1"
   done
   echo 'exit $failed'
 } > "$vm/tests/run.sh"

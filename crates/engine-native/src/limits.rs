@@ -68,6 +68,9 @@ pub(crate) const KERNEL_POLL: Duration = Duration::from_millis(1);
 /// Spawners started in a row that died before answering; then `Unavailable`.
 pub(crate) const SPAWNER_ATTEMPTS: u32 = 3;
 
+/// A spawner that lived shorter is replaced only after this long, or when one is needed.
+pub(crate) const SPAWNER_MIN_LIFE: Duration = Duration::from_secs(1);
+
 /// How old a report of the controls may be before it is measured again.
 pub(crate) const CONTROLS_FRESH_FOR: Duration = Duration::from_secs(30);
 

@@ -7,7 +7,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbank_engine::{Control, Engine, EngineError, MachineState};
+use sandbank_engine::{Control, DeathCause, Engine, EngineError, MachineState};
 use sandbank_protocol::Ending;
 use support::{TestEngine, cannot_run, wait_for};
 
@@ -160,6 +160,48 @@ async fn a_quota_that_cannot_be_enforced_is_refused_by_name_unless_that_is_accep
     .await;
     let machine = test.engine.create(&spec).await.unwrap();
     assert_eq!(test.sh(&machine.id, "echo alive").await.stdout, "alive\n");
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_quota_stops_a_writer_where_btrfs_can_be_had() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start_with(|settings| {
+        settings.storage = sandbank_engine_native::StorageKind::Auto;
+        settings.pool_bytes = 1 << 30;
+    })
+    .await;
+    if !test.engine.capabilities().disk_quota {
+        println!("skipped: this host has no btrfs, so nothing can enforce a quota");
+        return test.finish().await;
+    }
+    let machine = test.create_with(|spec| spec.limits.disk_bytes = Some(32 << 20)).await;
+    let fill = "head -c 200000000 /dev/urandom > fill; sync; wc -c < fill; rm fill; echo x > small";
+    let output = test.sh(&machine.id, fill).await;
+    let written: u64 = output.stdout.trim().parse().unwrap();
+    assert!(written <= 32 << 20, "{written} bytes in a quota of 32 MiB");
+    assert_eq!(output.code(), Some(0), "what was freed can be used again: {}", output.stderr);
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_cannot_live_within_its_limits_is_not_made() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start().await;
+    let mut spec = support::spec();
+    spec.limits.memory_bytes = 64 << 10;
+    match test.engine.create(&spec).await {
+        Err(_) => assert!(test.engine.list().await.unwrap().is_empty()),
+        // It started just before its limit was set, and dies of it.
+        Ok(machine) => {
+            let cause = test.engine.wait_dead(&machine.id).await.unwrap();
+            assert_eq!(cause, DeathCause::OutOfMemory);
+        }
+    }
     test.finish().await;
 }
 

@@ -26,7 +26,7 @@ pub enum Cause {
     CreateFailed {
         reason: String,
     },
-    /// It vanished without anybody seeing how.
+    /// It vanished without anybody seeing how, or its runner does not answer.
     Lost {
         reason: String,
     },

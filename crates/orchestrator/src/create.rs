@@ -1,8 +1,9 @@
-//! Create or reconnect, atomic per key.
+//! Create or reconnect, atomic per key. Which controls must be in force is for the engine to
+//! decide: it knows what is missing and what its configuration accepts to be without.
 
 use std::sync::Arc;
 
-use sandbank_engine::{Capabilities, Control, EngineError, MachineSpec, NetworkMode, SandboxId};
+use sandbank_engine::{MachineSpec, SandboxId};
 use serde_json::json;
 
 use crate::context::Context;
@@ -16,7 +17,6 @@ pub(crate) async fn create(
     context: &Arc<Context>,
     request: CreateRequest,
 ) -> Result<Created, OrchestratorError> {
-    refuse_unenforceable(&request, &context.engine.capabilities())?;
     let waiting = room::Patience::new(context.settings.create_deadline);
     loop {
         let max = context.settings.max_sandboxes;
@@ -34,27 +34,6 @@ pub(crate) async fn create(
             },
             Claim::Full => room::make(context, &waiting).await?,
         }
-    }
-}
-
-/// Every control that the request relies on is in force, or nothing is made.
-fn refuse_unenforceable(
-    request: &CreateRequest,
-    can: &Capabilities,
-) -> Result<(), OrchestratorError> {
-    let needs = [
-        (request.network == NetworkMode::Default, can.network_egress, Control::NetworkEgress),
-        (request.limits.disk_bytes.is_some(), can.disk_quota, Control::DiskQuota),
-        (true, can.memory_limit, Control::MemoryLimit),
-        (true, can.cpu_limit, Control::CpuLimit),
-        (true, can.pids_limit, Control::PidsLimit),
-    ];
-    match needs.into_iter().find(|(needed, able, _)| *needed && !able) {
-        Some((_, _, control)) => {
-            let reason = "this engine cannot do it on this machine".to_owned();
-            Err(EngineError::ControlUnavailable { control, reason }.into())
-        }
-        None => Ok(()),
     }
 }
 

@@ -14,8 +14,13 @@ pub(crate) const RECORD_DEADLINE: Duration = Duration::from_secs(15);
 /// Time for a runner to say how busy it is; then the question counts as unanswered.
 pub(crate) const OBSERVE_DEADLINE: Duration = Duration::from_secs(3);
 
-/// Unanswered questions in a row after which an expired sandbox is stopped without an answer.
+/// Unanswered questions in a row after which an expired sandbox in which nothing was last seen
+/// running counts as lost.
 pub(crate) const UNANSWERED_QUESTIONS: u32 = 3;
+
+/// Silence after which an expired sandbox counts as lost although commands were last seen running
+/// in it, or nobody has seen yet whether any do.
+pub(crate) const BUSY_SILENCE: Duration = Duration::from_secs(600);
 
 /// From the end of a use to the first look at what it left running.
 pub(crate) const FIRST_LOOK: Duration = Duration::from_millis(250);

@@ -21,19 +21,27 @@ impl Patience {
     }
 }
 
-/// Returns when a sandbox has ended to make room; somebody else may have taken the place.
+/// Returns when a sandbox has ended to make room; somebody else may have taken the place. Runners
+/// that are slow to say whether they are idle use up the caller's patience, and no more.
 pub(crate) async fn make(context: &Context, patience: &Patience) -> Result<(), OrchestratorError> {
     if !context.settings.evict_idle {
         return Err(at_limit(context));
     }
+    match timeout_at(patience.until, evict_one(context)).await {
+        Ok(true) => Ok(()),
+        Ok(false) | Err(_) => Err(at_limit(context)),
+    }
+}
+
+/// Says whether there was one that could go.
+async fn evict_one(context: &Context) -> bool {
     for sandbox in idle_ones(context) {
-        let evicted = sandbox.ask(Message::Evict).await.unwrap_or(false);
-        if evicted {
-            let ended = timeout_at(patience.until, sandbox.ended()).await;
-            return ended.map_err(|_| at_limit(context));
+        if sandbox.ask(Message::Evict).await.unwrap_or(false) {
+            sandbox.ended().await;
+            return true;
         }
     }
-    Err(at_limit(context))
+    false
 }
 
 /// As far as is known, least recently used first. Each is asked before it is stopped.

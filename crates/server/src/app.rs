@@ -1,6 +1,7 @@
 //! What every handler can reach, and how the pieces become one service.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -12,6 +13,7 @@ use crate::auth::{self, Gate};
 use crate::config::{Secret, Settings};
 use crate::error::ApiError;
 use crate::images::ImageNames;
+use crate::limits::WAIT_SILENCE;
 use crate::shutdown::Shutdown;
 use crate::streams::Streams;
 use crate::{dialects, openapi, request};
@@ -29,6 +31,7 @@ struct Inner {
     streams: Streams,
     images: ImageNames,
     shutdown: Shutdown,
+    wait_silence: Duration,
 }
 
 impl App {
@@ -47,9 +50,19 @@ impl App {
             streams: Streams::new(settings.server.max_streams),
             images: ImageNames::default(),
             shutdown: Shutdown::default(),
+            wait_silence: WAIT_SILENCE,
             settings,
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// For tests: how long a wait keeps its headers back.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_wait_silence(mut self, silence: Duration) -> Self {
+        let inner = Arc::get_mut(&mut self.inner).expect("an app is shared only once it serves");
+        inner.wait_silence = silence;
+        self
     }
 
     /// Ends [`crate::serve`]: the caller decides on which signal.
@@ -59,6 +72,10 @@ impl App {
 
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    pub(crate) fn wait_silence(&self) -> Duration {
+        self.inner.wait_silence
     }
 
     pub(crate) fn orchestrator(&self) -> &Orchestrator {

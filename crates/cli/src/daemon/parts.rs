@@ -38,6 +38,7 @@ impl Daemon {
         data_dir: DataDir,
         token: &Secret,
     ) -> Result<Self, Failure> {
+        raise_open_files();
         let bind = settings.server.bind;
         let listening = |error: std::io::Error| start_failure::no_listener(bind, &error);
         let listener = TcpListener::bind(bind).await.map_err(listening)?;
@@ -119,4 +120,15 @@ async fn open_store(data_dir: &DataDir) -> Result<Store, Failure> {
     std::fs::write(&copy, format!("{}\n", store.instance_id()))
         .map_err(Failure::io(format_args!("write {}", copy.display())))?;
     Ok(store)
+}
+
+/// Every sandbox costs the daemon a few descriptors, and the usual soft limit is for programs
+/// that `select`.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
 }

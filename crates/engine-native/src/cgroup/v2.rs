@@ -15,6 +15,9 @@ use super::{CPU_PERIOD_US, Cgroups, Frozen, Placement, Unavailable, cpu_quota_us
 const CONTROLLERS: [(&str, Control); 3] =
     [("memory", Control::MemoryLimit), ("cpu", Control::CpuLimit), ("pids", Control::PidsLimit)];
 
+/// Cgroups that a runner may make for its commands; one more is refused by the kernel.
+const MAX_COMMAND_CGROUPS: &str = "10000";
+
 pub(super) struct V2 {
     base: PathBuf,
     unavailable: Vec<Unavailable>,
@@ -29,7 +32,10 @@ impl V2 {
             reason: "no cgroup2 file system is mounted".into(),
         })?;
         let at_root = Self::at(&v2.path, &v2.path, instance);
-        if at_root.as_ref().is_ok_and(|found| found.unavailable.is_empty()) || v2.own == "/" {
+        // Only the root of the host lacks this file; a container's root is a cgroup like others.
+        let is_host_root = !v2.path.join("cgroup.type").exists();
+        let whole = at_root.as_ref().is_ok_and(|found| found.unavailable.is_empty());
+        if whole || (is_host_root && v2.own == "/") {
             return at_root;
         }
         let delegated = Self::delegated(v2, instance);
@@ -96,7 +102,7 @@ impl V2 {
         if self.has(Control::PidsLimit) {
             set(dir, "pids.max", &limits.pids.to_string())?;
         }
-        Ok(())
+        set(dir, "cgroup.max.descendants", MAX_COMMAND_CGROUPS)
     }
 }
 

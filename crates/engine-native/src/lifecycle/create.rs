@@ -92,7 +92,23 @@ async fn make(
     let (finished, started) = tokio::join!(finishing, started(status));
     started?;
     finished?;
+    still_alive(entry)?;
     Ok(Machine { id: spec.id.clone(), state: MachineState::Running, pid: Some(pid) })
+}
+
+/// A process that is killed before its exec closes the pipe just like one that succeeds.
+fn still_alive(entry: &Entry) -> Result<(), EngineError> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let Some(process) = entry.process() else { return Ok(()) };
+    let mut death = [PollFd::new(process.get_ref(), PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut death, Some(&now)) {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(EngineError::Internal(
+            "the machine died while it started; its limits may be too low".to_owned(),
+        )),
+        Err(error) => Err(EngineError::io("look at the machine")(error.into())),
+    }
 }
 
 /// What must be so before anybody can use the machine, but not before it is cloned.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::CWD;
-use sandbank_engine::{EngineError, MachineSpec};
+use sandbank_engine::{Control, EngineError, MachineSpec};
 
 use super::Parts;
 use super::image_trees::ImageTree;
@@ -47,8 +47,10 @@ pub(super) fn gather(
 
 fn by_path(image: &ImageTree, workspace: &Path) -> Result<Mounts, EngineError> {
     let [root] = image.image.lower.as_slice() else {
-        let text = "without root only the image host can be used";
-        return Err(EngineError::Unavailable(text.to_owned()));
+        return Err(EngineError::ControlUnavailable {
+            control: Control::IdMappedMounts,
+            reason: "without root only the image host can be used".to_owned(),
+        });
     };
     let binds = image.image.binds.iter().map(|bind| text(&bind.source));
     let host_paths = HostPaths {

@@ -63,7 +63,7 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
         report: controls::Cache::default(),
     });
     for (id, record) in found {
-        adopt(&parts, id, record).await;
+        adopt(&parts, id, record).await?;
     }
     stock::keep(&parts);
     Ok(parts)
@@ -91,19 +91,31 @@ fn afford_stock(settings: &mut NativeSettings) {
 
 fn find(directory: &Directory) -> Result<Vec<(SandboxId, Option<Record>)>, EngineError> {
     let ids = directory.list().map_err(EngineError::io("list the machines"))?;
-    Ok(ids.into_iter().map(|id| (id.clone(), directory.read(&id))).collect())
+    let read = |id: SandboxId| Ok((id.clone(), directory.read(&id)?));
+    let found: std::io::Result<_> = ids.into_iter().map(read).collect();
+    found.map_err(EngineError::io("read the record of a machine"))
 }
 
-async fn adopt(parts: &Arc<Parts>, id: SandboxId, record: Option<Record>) {
+/// A machine counts as dead only when the kernel says so: any other failure ends the start.
+async fn adopt(
+    parts: &Arc<Parts>,
+    id: SandboxId,
+    record: Option<Record>,
+) -> Result<(), EngineError> {
     let key = record.as_ref().and_then(|record| record.process_since(&parts.boot));
     let network_slot = record.as_ref().and_then(|record| record.network_slot);
     if let Some(networks) = &parts.networks {
         networks.adopt(&id, network_slot).await;
     }
     let entry = Entry::new(record);
-    let process = key
-        .and_then(|key| key.open().ok().flatten())
-        .and_then(|pidfd| watched(pidfd, tokio::io::Interest::READABLE).map(Arc::new).ok());
+    let process = match key {
+        Some(key) => key.open().map_err(EngineError::io("find a machine's process"))?,
+        None => None,
+    };
+    let process = process
+        .map(|pidfd| watched(pidfd, tokio::io::Interest::READABLE).map(Arc::new))
+        .transpose()
+        .map_err(EngineError::io("watch a machine's process"))?;
     match process {
         Some(process) => {
             entry.set_process(Arc::clone(&process));
@@ -120,6 +132,7 @@ async fn adopt(parts: &Arc<Parts>, id: SandboxId, record: Option<Record>) {
         }
     }
     parts.table.insert(id, entry);
+    Ok(())
 }
 
 /// Whether the machine may have been cloned without that being written down.

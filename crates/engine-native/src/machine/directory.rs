@@ -76,16 +76,25 @@ impl Directory {
         fs::rename(draft, dir.join(RECORD))
     }
 
-    /// None when it was never finished, or is not understood.
-    pub(crate) fn read(&self, id: &SandboxId) -> Option<Record> {
-        let bytes = fs::read(self.of(id).join(RECORD)).ok()?;
+    /// None when it was never finished. A record that is there but not understood is an error:
+    /// the machine behind it may be alive, and only its owner may say that it is not needed.
+    pub(crate) fn read(&self, id: &SandboxId) -> io::Result<Option<Record>> {
+        let path = self.of(id).join(RECORD);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) if bytes.is_empty() => return Ok(None),
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let unreadable = |why: String| {
+            let path = path.display();
+            let advice = "use the version of sandbank that wrote it, or remove its directory";
+            io::Error::new(io::ErrorKind::InvalidData, format!("{path}: {why}; {advice}"))
+        };
         match serde_json::from_slice::<Record>(&bytes) {
-            Ok(record) if record.spec.id == *id => Some(record),
-            Ok(_) => None,
-            Err(error) => {
-                tracing::warn!(%id, %error, "a machine's record is not readable");
-                None
-            }
+            Ok(record) if record.spec.id == *id => Ok(Some(record)),
+            Ok(record) => Err(unreadable(format!("it describes {}", record.spec.id))),
+            Err(error) => Err(unreadable(error.to_string())),
         }
     }
 
@@ -151,20 +160,21 @@ mod tests {
     }
 
     #[test]
-    fn a_record_survives_its_writer_and_a_torn_one_is_not_trusted() {
+    fn a_record_survives_its_writer_and_a_damaged_one_is_an_error() {
         let data = tempfile::tempdir().unwrap();
         let id = SandboxId::random();
         let directory = Directory::open(data.path()).unwrap();
         directory.make(&id).unwrap();
-        assert_eq!(directory.read(&id), None);
+        assert_eq!(directory.read(&id).unwrap(), None);
         directory.write(&id, &record(&id)).unwrap();
         drop(directory);
 
         let directory = Directory::open(data.path()).unwrap();
         assert_eq!(directory.list().unwrap(), std::slice::from_ref(&id));
-        assert_eq!(directory.read(&id), Some(record(&id)));
+        assert_eq!(directory.read(&id).unwrap(), Some(record(&id)));
         fs::write(directory.of(&id).join(RECORD), b"{\"spec\":").unwrap();
-        assert_eq!(directory.read(&id), None);
+        let refusal = directory.read(&id).unwrap_err().to_string();
+        assert!(refusal.contains("remove its directory"), "{refusal}");
         directory.remove(&id).unwrap();
         directory.remove(&id).unwrap();
         assert!(directory.list().unwrap().is_empty());

@@ -196,7 +196,7 @@ impl Egress {
             Passage { links: &links, table: &table }.open()
         })
         .await;
-        self.current().rules = Some(loaded);
+        self.current().rules = result.is_ok().then_some(loaded);
         result
     }
 

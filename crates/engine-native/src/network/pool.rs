@@ -15,6 +15,7 @@ use super::limits::{LINK_GRACE, LINK_POLL, UPKEEP_INTERVAL};
 use super::link::Wiring;
 use super::namespace::Namespace;
 use super::{Network, link, namespace, resolver};
+use crate::limits::REFILL_PAUSE;
 
 /// A namespace that can reach what `outside` says.
 struct Wired {
@@ -265,6 +266,8 @@ async fn tend(pool: Weak<Pool>, wanting: Arc<Notify>) {
     loop {
         // An end of the wait is no error: there is something to look at.
         let _ = tokio::time::timeout(LINK_GRACE, wanting.notified()).await;
+        // Let the machine that took something start in peace.
+        tokio::time::sleep(REFILL_PAUSE).await;
         let Some(pool) = pool.upgrade() else { return };
         if pool.is_closed() {
             return;

@@ -13,7 +13,7 @@ use super::statuses::Statuses;
 use super::wire::{MachinePlan, Order, Reply, Request, Role};
 use super::{Failure, Step};
 use crate::kernel::process::ExitStatus;
-use crate::limits::{SPAWN_DEADLINE, SPAWNER_ATTEMPTS, STATUS_DEADLINE};
+use crate::limits::{SPAWN_DEADLINE, SPAWNER_ATTEMPTS, SPAWNER_MIN_LIFE, STATUS_DEADLINE};
 use crate::settings::SpawnerProgram;
 
 pub(crate) struct Spawner {
@@ -121,6 +121,9 @@ impl Spawner {
         let spawner: Weak<Self> = Arc::downgrade(self);
         tokio::spawn(async move {
             reading.read_all(&statuses).await;
+            if reading.age() < SPAWNER_MIN_LIFE {
+                tokio::time::sleep(SPAWNER_MIN_LIFE).await;
+            }
             // Start the next one now rather than when somebody waits for it.
             if let Some(spawner) = spawner.upgrade()
                 && !spawner.stopped.load(Ordering::Acquire)

@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -30,6 +31,7 @@ pub(super) struct Link {
     /// Who waits for which answer.
     waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
     broken: AtomicBool,
+    started: Instant,
     ended: watch::Sender<bool>,
 }
 
@@ -49,8 +51,14 @@ impl Link {
             process: Mutex::new(Some(process)),
             waiting: Mutex::new(HashMap::new()),
             broken: AtomicBool::new(false),
+            started: Instant::now(),
             ended: watch::Sender::new(false),
         }))
+    }
+
+    /// How long ago it was started.
+    pub(super) fn age(&self) -> Duration {
+        self.started.elapsed()
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -77,8 +85,12 @@ impl Link {
             }
             other => other,
         };
+        if sent.is_err() {
+            // Known here before the reader sees it.
+            self.broken.store(true, Ordering::Release);
+        }
         // The reader may have given up on everybody just before this request was entered.
-        if sent.is_err() || self.is_broken() {
+        if self.is_broken() {
             self.waiting().remove(&serial);
             return Err(LinkBroken);
         }

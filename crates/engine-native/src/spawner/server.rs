@@ -22,7 +22,7 @@ pub(super) fn run(socket: RawFd) -> ! {
     match serve(&socket) {
         Ok(()) => std::process::exit(0),
         // The daemon went while it was being answered.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) if is_gone(&error) => std::process::exit(0),
         Err(error) => {
             // The daemon's log may be gone, which must not matter here.
             let _ = writeln!(io::stderr(), "sandbank spawner: {error}");
@@ -31,16 +31,16 @@ pub(super) fn run(socket: RawFd) -> ! {
     }
 }
 
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
 fn serve(socket: &OwnedFd) -> io::Result<()> {
     // Away from the daemon's terminal: Ctrl-C there is the daemon's business.
     let _ = rustix::process::setsid();
     lift_own_limits();
     let children = block_child_signals()?;
-    let rootless = !rustix::process::geteuid().is_root();
-    if rootless {
-        rootless::become_root()?;
-    }
-    let scaffold = Scaffold::raise(rootless)?;
+    let scaffold = prepare();
     let mut buffer = vec![0; MAX_WIRE_BYTES];
     loop {
         let mut ready = [PollFd::new(socket, PollFlags::IN), PollFd::new(&children, PollFlags::IN)];
@@ -54,33 +54,54 @@ fn serve(socket: &OwnedFd) -> io::Result<()> {
         }
         if asked {
             match socket::receive(socket, &mut buffer)? {
-                Some((length, fds)) => answer(socket, &scaffold, &buffer[..length], fds)?,
+                Some((length, fds)) => answer(socket, scaffold.as_ref(), &buffer[..length], fds)?,
                 None => return Ok(()),
             }
         }
     }
 }
 
+/// Where it fails, every request is answered with the reason.
+fn prepare() -> Result<Scaffold, Failure> {
+    let rootless = !rustix::process::geteuid().is_root();
+    if rootless {
+        rootless::become_root().map_err(Failure::at(Step::BecomeRoot))?;
+    }
+    Scaffold::raise(rootless).map_err(Failure::at(Step::Scaffold))
+}
+
 fn answer(
     socket: &OwnedFd,
-    scaffold: &Scaffold,
+    scaffold: Result<&Scaffold, &Failure>,
     message: &[u8],
     fds: Vec<OwnedFd>,
 ) -> io::Result<()> {
     let request: Request = serde_json::from_slice(message)?;
     let serial = request.serial;
-    let done = match (request.order, Descriptors::assign(&request.roles, fds)) {
-        (_, None) => Err(Failure { step: Step::Message, errno: libc::EBADMSG }),
-        (Order::UserNamespace { uid_base }, _) => user_namespace::make(scaffold, uid_base)
-            .map(|namespace| (0, namespace))
-            .map_err(Failure::at(Step::UserNamespaceMade)),
-        (Order::Machine(plan), Some(descriptors)) => spawn(scaffold, &plan, descriptors),
+    let done = match scaffold {
+        Ok(scaffold) => obey(scaffold, request, fds),
+        Err(failure) => Err(*failure),
     };
     match done {
         Ok((pid, fd)) => send(socket, &Reply::Done { serial, pid }, &[fd.as_fd()]),
         Err(Failure { step, errno }) => {
             send(socket, &Reply::Failed { serial, step: step as u32, errno }, &[])
         }
+    }
+}
+
+fn obey(
+    scaffold: &Scaffold,
+    request: Request,
+    fds: Vec<OwnedFd>,
+) -> Result<(i32, OwnedFd), Failure> {
+    let descriptors = Descriptors::assign(&request.roles, fds)
+        .ok_or(Failure { step: Step::Message, errno: libc::EBADMSG })?;
+    match request.order {
+        Order::UserNamespace { uid_base } => user_namespace::make(scaffold, uid_base)
+            .map(|namespace| (0, namespace))
+            .map_err(Failure::at(Step::UserNamespaceMade)),
+        Order::Machine(plan) => spawn(scaffold, &plan, descriptors),
     }
 }
 

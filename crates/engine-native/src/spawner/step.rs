@@ -26,6 +26,8 @@ macro_rules! steps {
 }
 
 steps! {
+    BecomeRoot, "become root of a user namespace", Some(Control::UserNamespace);
+    Scaffold, "leave the host's mounts", Some(Control::Namespaces);
     Clone, "clone the machine's first process", Some(Control::Namespaces);
     JoinCgroup, "enter the machine's cgroups", None;
     CgroupNamespace, "enter a cgroup namespace", Some(Control::Namespaces);

@@ -20,7 +20,8 @@
 //! ```
 //!
 //! Creating, Changing and Ending always have a deadline. Idle expiry and eviction ask the runner
-//! first and happen only when it says that no command runs, or does not answer repeatedly.
+//! first and happen only when it says that no command runs. A runner that does not answer is not
+//! idle but lost: soon if nothing was last seen running, else only after a long silence.
 
 use super::{Action, Event, Millis, Phase, Rules, Standing, State};
 use crate::Cause;
@@ -81,6 +82,7 @@ impl Turn<'_> {
             }
             Event::CommandStarted => {
                 lease.commands = lease.commands.max(1);
+                lease.heard();
                 lease.touch(now);
                 lease.look.evict = false;
                 lease.look_soon(now, rules);
@@ -89,6 +91,7 @@ impl Turn<'_> {
             Event::Look => self.look_now(),
             Event::RunnerRestarted => {
                 (lease.commands, lease.ended) = (0, None);
+                lease.heard();
                 lease.look_soon(now, rules);
             }
             Event::SaveFailed => lease.saved = Millis::MIN,
@@ -171,6 +174,8 @@ impl Turn<'_> {
         self.state.phase = match standing {
             Standing::Paused => Phase::Paused,
             Standing::Running => {
+                // While it was paused, nobody could expect an answer.
+                self.state.lease.heard();
                 self.state.lease.look_soon(self.now, self.rules);
                 Phase::Running
             }

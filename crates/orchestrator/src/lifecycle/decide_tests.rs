@@ -91,18 +91,61 @@ fn attaching_while_expiry_is_being_checked_saves_the_sandbox() {
     assert_eq!(life.state.cause(), None, "somebody holds it");
 }
 
-#[test]
-fn a_mute_runner_expires_after_a_few_questions() {
-    let mut life = Life::running();
-    life.at(TTL);
-    for _ in 0..10 {
+/// Lets time pass without an answer until it ends; says when that was.
+fn unanswered(life: &mut Life) -> Millis {
+    let rules = Rules::from(&Settings::default());
+    for _ in 0..100 {
         life.event(Event::Tick);
         if life.state.cause().is_some() {
-            break;
+            return life.now;
         }
-        life.now = next_wakeup(&life.state, &Rules::from(&Settings::default())).unwrap();
+        life.now = next_wakeup(&life.state, &rules).unwrap();
     }
-    assert_eq!(life.state.cause(), Some(&Cause::IdleExpired));
+    panic!("still {:?}", life.state);
+}
+
+fn reason(life: &Life) -> &str {
+    let Some(Cause::Lost { reason }) = life.state.cause() else { panic!("{:?}", life.state) };
+    reason
+}
+
+#[test]
+fn a_mute_runner_without_commands_is_lost_after_a_few_questions() {
+    let mut life = Life::running();
+    assert!(unanswered(life.at(TTL)) < 3 * TTL);
+    assert_eq!(reason(&life), "its runner did not answer when its idle time was over");
+    assert_eq!(life.visible(), SandboxState::Failed);
+}
+
+#[test]
+fn a_mute_runner_with_commands_is_lost_only_after_a_long_silence() {
+    let silence = Rules::from(&Settings::default()).busy_silence;
+    let mut life = Life::running();
+    life.at(TTL).event(Event::Tick);
+    life.runner_says(1, 0);
+    let ended = unanswered(&mut life);
+    assert!((TTL + silence..TTL + 2 * silence).contains(&ended), "{ended}");
+    assert!(reason(&life).ends_with("with commands last seen running"));
+}
+
+#[test]
+fn a_runner_that_nobody_has_asked_yet_is_not_taken_for_idle() {
+    let silence = Rules::from(&Settings::default()).busy_silence;
+    let mut life = Life::running();
+    life.state.lease.ended = None;
+    assert!(unanswered(life.at(TTL)) >= TTL + silence);
+}
+
+#[test]
+fn an_answer_ends_the_silence_of_a_runner() {
+    let mut life = Life::running();
+    life.event(Event::CommandStarted);
+    life.at(TTL).event(Event::Tick);
+    life.at(2 * TTL).event(Event::Tick);
+    assert_eq!(life.state.lease.look.mute_since, Some(2 * TTL));
+    life.at(3 * TTL).event(Event::Tick);
+    life.runner_says(1, 0);
+    assert_eq!((life.state.lease.look.unanswered, life.state.lease.look.mute_since), (0, None));
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Look {
     pub(crate) serial: u64,
     /// Questions in a row that were not answered.
     pub(crate) unanswered: u32,
+    /// When the first of them was given up.
+    pub(crate) mute_since: Option<Millis>,
     /// Stop it if the answer is that it is idle.
     pub(crate) evict: bool,
 }
@@ -52,6 +54,16 @@ impl Lease {
 
     pub(crate) fn is_busy(&self) -> bool {
         self.open > 0 || self.commands > 0
+    }
+
+    /// Not known to be idle: something was last seen running, or nobody has looked yet.
+    pub(crate) fn may_have_commands(&self) -> bool {
+        self.commands > 0 || self.ended.is_none()
+    }
+
+    /// The runner gave a sign of life.
+    pub(crate) fn heard(&mut self) {
+        (self.look.unanswered, self.look.mute_since) = (0, None);
     }
 
     pub(crate) fn idle_deadline(&self) -> Millis {

@@ -35,7 +35,7 @@ impl Turn<'_> {
             return;
         }
         lease.look.asked = None;
-        lease.look.unanswered = 0;
+        lease.heard();
         // Whatever ended since the last look was running until some moment before this one.
         let something_ended = lease.ended.is_some_and(|before| before != observed.ended);
         if observed.commands > 0 || something_ended {
@@ -102,10 +102,23 @@ impl Turn<'_> {
         self.forget_question();
         let lease = &mut self.state.lease;
         lease.look.unanswered += 1;
-        if lease.look.unanswered >= self.rules.unanswered && lease.is_due(self.now) {
-            self.end(Cause::IdleExpired);
+        let mute_since = *lease.look.mute_since.get_or_insert(self.now);
+        let asked_enough = lease.look.unanswered >= self.rules.unanswered;
+        let silent_enough =
+            !lease.may_have_commands() || self.now - mute_since >= self.rules.busy_silence;
+        if asked_enough && silent_enough && lease.is_due(self.now) {
+            let reason = mute_reason(lease.commands);
+            self.end(Cause::Lost { reason });
         } else {
             lease.look.next = Some(self.now + self.rules.retry_after(lease.look.unanswered));
         }
+    }
+}
+
+/// A runner that does not answer cannot be called idle.
+fn mute_reason(commands: u64) -> String {
+    match commands {
+        0 => "its runner did not answer when its idle time was over".to_owned(),
+        _ => "its runner did not answer any more, with commands last seen running".to_owned(),
     }
 }

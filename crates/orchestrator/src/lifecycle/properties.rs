@@ -151,10 +151,28 @@ proptest! {
             let before = state.clone();
             let (next, _) = decide(state, event.clone(), now, &rules());
             if let (None, Some(Cause::IdleExpired | Cause::Evicted)) = (before.cause(), next.cause()) {
-                prop_assert_eq!(next.lease.open, 0);
-                let seen_idle = next.lease.commands == 0;
-                let mute = before.lease.look.unanswered + 1 >= rules().unanswered;
-                prop_assert!(seen_idle || mute, "{:?} by {:?}", before, event);
+                prop_assert!(!next.lease.is_busy(), "{:?} by {:?}", before, event);
+            }
+            state = next;
+        }
+    }
+
+    #[test]
+    fn a_mute_runner_with_commands_is_given_up_only_after_a_long_silence(history in history()) {
+        let (mut now, mut state) = (0, newborn(0));
+        // The last moment at which the runner cannot have been mute yet.
+        let mut heard = 0;
+        for (event, later) in history {
+            now += later;
+            let before = state.clone();
+            let vanished = matches!(event, Event::Vanished { .. });
+            let (next, _) = decide(state, event, now, &rules());
+            if next.cause().is_none() && next.lease.look.unanswered == 0 {
+                heard = now;
+            }
+            let lost = matches!((before.cause(), next.cause()), (None, Some(Cause::Lost { .. })));
+            if lost && !vanished && next.lease.commands > 0 {
+                prop_assert!(now - heard >= rules().busy_silence, "{:?} at {}", before, now);
             }
             state = next;
         }
@@ -188,7 +206,8 @@ proptest! {
         prop_assert!(false, "{:?} never ended", next);
     }
 
-    /// Left alone, it ends a TTL after its last activity, with no more than the time for asking.
+    /// Left alone, it ends a TTL after its last activity, with no more than the time for asking,
+    /// or for waiting when it may be busy and does not answer.
     #[test]
     fn nothing_idle_is_immortal(history in history(), answers in any::<bool>()) {
         let (mut now, mut state) = (0, newborn(0));
@@ -204,7 +223,8 @@ proptest! {
             && matches!(state.phase, Phase::Paused | Phase::Changing { .. });
         prop_assume!(!was_paused_busy);
         let last = now.max(state.lease.idle_deadline());
-        let limit = last + 2 * state.lease.idle_ttl + 120_000;
+        let patience = if answers { 0 } else { rules().busy_silence };
+        let limit = last + 2 * state.lease.idle_ttl + patience + 120_000;
         for _ in 0..10_000 {
             if state.cause().is_some() {
                 return Ok(());

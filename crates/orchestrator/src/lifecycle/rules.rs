@@ -20,8 +20,10 @@ pub(crate) struct Rules {
     pub(crate) save_interval: Millis,
     pub(crate) first_retry: Millis,
     pub(crate) last_retry: Millis,
-    /// Unanswered questions in a row after which an expired sandbox is taken for idle.
+    /// Unanswered questions in a row after which an expired sandbox is lost.
     pub(crate) unanswered: u32,
+    /// How long that many questions must have been unanswered if commands may be running.
+    pub(crate) busy_silence: Millis,
 }
 
 impl Rules {
@@ -38,6 +40,7 @@ impl Rules {
             first_retry: millis(limits::FIRST_RETRY),
             last_retry: millis(limits::LAST_RETRY),
             unanswered: limits::UNANSWERED_QUESTIONS,
+            busy_silence: millis(limits::BUSY_SILENCE),
         }
     }
 

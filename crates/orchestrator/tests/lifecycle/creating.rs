@@ -95,7 +95,7 @@ async fn everybody_who_waited_for_a_failed_create_hears_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_engine_cannot_enforce_is_refused() {
+async fn what_the_engine_refuses_to_be_without_is_refused_by_its_name() {
     let world = World::new(settings()).await;
     let mut request = request("chat:1");
     request.limits.disk_bytes = Some(1 << 20);
@@ -106,6 +106,14 @@ async fn what_the_engine_cannot_enforce_is_refused() {
         matches!(&**engine, EngineError::ControlUnavailable { control, .. } if *control == quota)
     );
     assert!(world.engine.ids().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn controls_that_the_engine_accepts_to_be_without_hinder_no_create() {
+    let world = World::new(settings()).await;
+    let can = world.engine.capabilities();
+    assert!(!can.memory_limit && !can.cpu_limit && !can.pids_limit);
+    assert!(world.try_create(request("chat:1")).await.unwrap().created);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process};
 use sandbank_engine::{
-    Capabilities, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
+    Capabilities, Control, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
     ImportProgress, Machine, MachineSpec, MachineState, MachineStats, SandboxId, Stream,
 };
 use sandbank_protocol::RunnerConfig;
@@ -216,9 +216,10 @@ impl Engine for ProcessEngine {
         Capabilities {
             network_egress: true,
             disk_quota: false,
-            memory_limit: true,
-            cpu_limit: true,
-            pids_limit: true,
+            // Accepted to be weaker, as an engine's configuration may have it.
+            memory_limit: false,
+            cpu_limit: false,
+            pids_limit: false,
             pause: true,
             concurrent_creates: 4,
         }
@@ -232,6 +233,10 @@ impl Engine for ProcessEngine {
         self.creates.fetch_add(1, Ordering::SeqCst);
         if spec.image.as_str() == "missing" {
             return Err(EngineError::ImageNotFound(spec.image.clone()));
+        }
+        if spec.limits.disk_bytes.is_some() {
+            let reason = "a directory has no quota".to_owned();
+            return Err(EngineError::ControlUnavailable { control: Control::DiskQuota, reason });
         }
         std::fs::create_dir(self.place(&spec.id)).map_err(EngineError::io("make a machine"))?;
         let _permit = self.create_gate.acquire().await.expect("the gate is never closed");

@@ -9,10 +9,10 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use sandbank_store::Store;
 
-use super::host::HostRule;
+use super::host::{self, HostRule};
 use super::origin::{self, OriginRule};
 use super::scope::{Access, Scope};
-use super::token::{self, Principal, Tokens};
+use super::token::{self, Presented, Principal, Tokens};
 use crate::app::App;
 use crate::config::{Secret, Settings};
 use crate::connection::Connection;
@@ -38,6 +38,15 @@ pub(crate) struct Caller {
     pub(crate) host: Arc<str>,
 }
 
+/// What a request's credentials prove.
+enum Identity {
+    /// It has none.
+    Anonymous,
+    /// It has some, and they are worth nothing here: unknown, revoked or malformed.
+    Rejected,
+    Known(Principal),
+}
+
 impl Gate {
     pub(crate) fn new(
         settings: &Settings,
@@ -58,34 +67,50 @@ impl Gate {
         }
     }
 
-    async fn principal(&self, headers: &HeaderMap) -> ApiResult<Option<Principal>> {
-        match token::presented(headers) {
-            Some(token) => Ok(self.tokens.principal(token).await?),
-            None => Ok(None),
-        }
+    async fn identity(&self, headers: &HeaderMap) -> ApiResult<Identity> {
+        Ok(match token::presented(headers) {
+            Presented::Nothing => Identity::Anonymous,
+            Presented::Malformed => Identity::Rejected,
+            Presented::Token(token) => {
+                self.tokens.principal(token).await?.map_or(Identity::Rejected, Identity::Known)
+            }
+        })
     }
 
     fn decide(
         &self,
         access: Access,
         connection: &Connection,
-        principal: Option<&Principal>,
+        host: &str,
+        identity: &Identity,
     ) -> ApiResult<()> {
         let needed = match access {
             Access::Public => return Ok(()),
             Access::Sandboxd(scope) | Access::Token(scope) => scope,
         };
-        match principal {
-            Some(principal) if principal.scope.allows(needed) => Ok(()),
-            Some(principal) => Err(forbidden(principal.scope, needed)),
-            None if self.is_open(access, connection) => Ok(()),
-            None => Err(ApiError::unauthorized()),
+        match identity {
+            Identity::Known(principal) if principal.scope.allows(needed) => Ok(()),
+            Identity::Known(principal) => Err(forbidden(principal.scope, needed)),
+            Identity::Rejected => Err(rejected()),
+            Identity::Anonymous if self.is_open(access, connection, host) => Ok(()),
+            Identity::Anonymous => Err(ApiError::unauthorized()),
         }
     }
 
-    fn is_open(&self, access: Access, connection: &Connection) -> bool {
-        matches!(access, Access::Sandboxd(_)) && connection.loopback_bind && self.loopback_open
+    /// The bind alone does not tell: behind a reverse proxy the whole world comes from loopback,
+    /// but it asks for the proxy's name.
+    fn is_open(&self, access: Access, connection: &Connection, host: &str) -> bool {
+        let local = connection.loopback_bind && host::is_loopback(host);
+        matches!(access, Access::Sandboxd(_)) && local && self.loopback_open
     }
+}
+
+fn rejected() -> ApiError {
+    ApiError::unauthorized().with_hint(
+        "the token that was sent is not valid here: use the daemon's SANDBOXD_ADMIN_TOKEN (or \
+         SANDBANK_ADMIN_TOKEN), the one in the data directory's `token` file, or a scoped one \
+         that is not revoked",
+    )
 }
 
 fn forbidden(has: Scope, needed: Scope) -> ApiError {
@@ -122,17 +147,20 @@ pub(crate) async fn pass(
 
 async fn admit(gate: &Gate, connection: &Connection, request: &mut Request) -> ApiResult<()> {
     let host = gate.hosts.check(request.headers(), request.uri(), connection)?;
-    let principal = gate.principal(request.headers()).await?;
-    gate.rate.check(match &principal {
-        Some(principal) => RateKey::Token(principal.name.clone()),
-        None => RateKey::Peer(connection.peer_network()),
+    let identity = gate.identity(request.headers()).await?;
+    gate.rate.check(match &identity {
+        Identity::Known(principal) => RateKey::Token(principal.name.clone()),
+        Identity::Anonymous | Identity::Rejected => RateKey::Peer(connection.peer_network()),
     })?;
     if !origin::is_preflight(request.method(), request.headers()) {
         let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
         let access = gate.access.of(request.method(), route);
-        gate.decide(access, connection, principal.as_ref())?;
+        gate.decide(access, connection, &host, &identity)?;
     }
-    let name = principal.map_or("loopback".into(), |principal| principal.name.into());
+    let name = match identity {
+        Identity::Known(principal) => principal.name.into(),
+        Identity::Anonymous | Identity::Rejected => "loopback".into(),
+    };
     request.extensions_mut().insert(Caller { name, host: host.into() });
     Ok(())
 }

@@ -46,11 +46,22 @@ impl HostRule {
         if let Ok(address) = host.parse::<IpAddr>() {
             let own = connection.local.is_some_and(|local| same(local.ip(), address));
             let listed = self.names.iter().any(|name| name.parse() == Ok(address));
-            return address.is_loopback() || own || listed;
+            return is_loopback(host) || own || listed;
         }
-        let name = host.strip_suffix('.').unwrap_or(host);
-        name == "localhost" || self.names.iter().any(|known| known == name)
+        is_loopback(host) || self.names.iter().any(|known| known == bare_name(host))
     }
+}
+
+/// Whether the client itself means its own machine, by name or address.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => bare_name(host) == "localhost",
+    }
+}
+
+fn bare_name(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 /// An IPv4 connection on an IPv6 socket has a mapped address.

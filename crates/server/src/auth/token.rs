@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use sandbank_store::{Store, StoreError};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -69,13 +69,33 @@ pub(crate) fn random() -> Secret {
     Secret::new(format!("sbk_{}", URL_SAFE_NO_PAD.encode(bytes)))
 }
 
-/// The token that a request carries, in either header.
-pub(crate) fn presented(headers: &HeaderMap) -> Option<&str> {
-    if let Some(value) = headers.get(ADMIN_HEADER) {
-        return value.to_str().ok().map(str::trim).filter(|token| !token.is_empty());
+/// What a request carries, in either header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presented<'a> {
+    Nothing,
+    /// Credentials that are no token, such as `Basic`. Never the same as nothing: their sender
+    /// wants to be somebody.
+    Malformed,
+    Token(&'a str),
+}
+
+/// An empty header is no header: clients send one for a variable that is not set.
+pub(crate) fn presented(headers: &HeaderMap) -> Presented<'_> {
+    if let Some(value) = headers.get(ADMIN_HEADER).filter(|value| !is_blank(value)) {
+        return value.to_str().map_or(Presented::Malformed, |text| Presented::Token(text.trim()));
     }
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.trim().split_once(' ')?;
+    match headers.get(header::AUTHORIZATION).filter(|value| !is_blank(value)) {
+        None => Presented::Nothing,
+        Some(value) => bearer(value).map_or(Presented::Malformed, Presented::Token),
+    }
+}
+
+fn is_blank(value: &HeaderValue) -> bool {
+    value.as_bytes().trim_ascii().is_empty()
+}
+
+fn bearer(value: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
@@ -91,12 +111,26 @@ mod tests {
     #[test]
     fn both_headers_carry_a_token_and_sandboxds_wins() {
         let bearer = ("authorization", "bEaReR  abc ");
-        assert_eq!(presented(&headers(&[bearer])), Some("abc"));
-        assert_eq!(presented(&headers(&[bearer, (ADMIN_HEADER, "xyz")])), Some("xyz"));
+        assert_eq!(presented(&headers(&[bearer])), Presented::Token("abc"));
+        let both = headers(&[bearer, (ADMIN_HEADER, "xyz")]);
+        assert_eq!(presented(&both), Presented::Token("xyz"));
+        let empty_one = headers(&[bearer, (ADMIN_HEADER, " ")]);
+        assert_eq!(presented(&empty_one), Presented::Token("abc"));
+    }
+
+    #[test]
+    fn malformed_credentials_are_not_the_same_as_none() {
         for wrong in ["abc", "Basic abc", "Bearer", "Bearer  "] {
-            assert_eq!(presented(&headers(&[("authorization", wrong)])), None, "{wrong}");
+            let headers = headers(&[("authorization", wrong)]);
+            assert_eq!(presented(&headers), Presented::Malformed, "{wrong}");
         }
-        assert_eq!(presented(&headers(&[])), None);
+        let mut odd = HeaderMap::new();
+        odd.insert(ADMIN_HEADER, HeaderValue::from_bytes(b"\xff").unwrap());
+        assert_eq!(presented(&odd), Presented::Malformed);
+        for name in ["authorization", ADMIN_HEADER] {
+            assert_eq!(presented(&headers(&[(name, "")])), Presented::Nothing, "{name}");
+        }
+        assert_eq!(presented(&headers(&[])), Presented::Nothing);
     }
 
     #[test]

@@ -132,7 +132,7 @@ pub const TABLE: &[Setting] = &[
         flag: Some("loopback-open"),
         kind: Kind::Switch,
         default: Preset::Text("true"),
-        help: "Serve the sandboxd routes without a token while bound to a loopback address, as sandboxd does. Sandbank's own routes always need one.",
+        help: "Serve the sandboxd routes without a token while bound to a loopback address, as sandboxd does, to requests whose Host is a loopback name or address. A token that is sent must be valid even then. Sandbank's own routes always need one.",
     },
     Setting {
         key: "auth.allowed_hosts",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::world::{World, code, refused};
+use crate::world::{World, code, refusal, refused};
 
 /// sandboxd's own routes: without a token on a loopback bind.
 const SANDBOXD: &[(&str, &str)] = &[
@@ -69,6 +69,56 @@ async fn the_exception_for_loopback_can_be_switched_off() {
     assert_eq!(refused(create()).await, code(401, "unauthorized"));
     let with_token = create().bearer_auth(&world.token);
     assert_eq!(refused(with_token).await, code(400, "session_key_required"));
+}
+
+#[tokio::test]
+async fn the_exception_for_loopback_is_only_for_requests_to_a_loopback_host() {
+    let names = [("auth.allowed_hosts", "sandbox.example"), ("ports.public_host", "pub.example")];
+    let world = World::with(&names).await;
+    let create = |host: &str| world.open("POST", "/v1/sandboxes").header("host", host).body("{}");
+    for host in ["sandbox.example", "sandbox.example:443", "pub.example"] {
+        assert_eq!(refused(create(host)).await, code(401, "unauthorized"), "{host}");
+        let with_token = create(host).bearer_auth(&world.token);
+        assert_eq!(refused(with_token).await, code(400, "session_key_required"), "{host}");
+    }
+    for host in ["localhost", "LOCALHOST:1", "127.0.0.1", "127.9.9.9:80", "[::1]:80"] {
+        assert_eq!(refused(create(host)).await, code(400, "session_key_required"), "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_refused_where_none_would_pass() {
+    let world = World::start().await;
+    let create = || world.open("POST", "/v1/sandboxes").body("{}");
+    assert_eq!(refused(create()).await, code(400, "session_key_required"));
+    for (name, value) in [
+        ("x-remcochat-admin-token", "stale"),
+        ("authorization", "Bearer stale"),
+        ("authorization", "Bearer"),
+        ("authorization", "Basic YTpi"),
+    ] {
+        let answer = create().header(name, value).send().await.unwrap();
+        let (status, code, body) = refusal(answer).await;
+        assert_eq!((status.as_u16(), code.as_str()), (401, "unauthorized"), "{name}: {value}");
+        let hint = body["hint"].as_str().unwrap();
+        assert!(hint.contains("SANDBOXD_ADMIN_TOKEN") && hint.contains("`token` file"), "{hint}");
+    }
+    let unset = create().header("x-remcochat-admin-token", "");
+    assert_eq!(refused(unset).await, code(400, "session_key_required"));
+    let health = world.open("GET", "/v1/health").bearer_auth("stale").send().await.unwrap();
+    assert_eq!(health.status(), 200, "health is for everybody");
+}
+
+#[tokio::test]
+async fn sandboxds_configured_token_is_accepted_beside_the_one_in_the_file() {
+    let world = World::with_env(&[("SANDBOXD_ADMIN_TOKEN", " configured\n")]).await;
+    for token in ["configured", &world.token] {
+        let create = world.open("POST", "/v1/sandboxes").body("{}");
+        let create = create.header("x-remcochat-admin-token", token);
+        assert_eq!(refused(create).await, code(400, "session_key_required"));
+        let list = world.open("GET", "/v1/sandboxes").bearer_auth(token).send().await.unwrap();
+        assert_eq!(list.status(), 200);
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,13 @@
 //! The wire itself: requests that a lenient server would read in two ways.
 
+use std::time::Duration;
+
+use sandbank_test_support::wait_for;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::breakable::HELD_ARCHIVE;
 use crate::world::{World, code, refused};
 
 /// Everything the server says to these bytes, until it closes.
@@ -98,6 +102,37 @@ async fn every_answer_has_a_request_id_and_inert_headers() {
     assert_eq!((&body["ok"], &body["engine"]), (&true.into(), &"process".into()));
     let odd = world.open("GET", "/nothing").header("x-request-id", "a b").send().await.unwrap();
     assert_ne!(odd.headers()["x-request-id"], "a b");
+}
+
+#[tokio::test]
+async fn an_import_goes_on_when_its_client_leaves() {
+    let world = World::start().await;
+    let body = format!("{{\"name\":\"held\",\"path\":\"{HELD_ARCHIVE}\"}}");
+    let request = format!(
+        "POST /v1/images:import HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        world.token,
+        body.len(),
+    );
+    let mut client = TcpStream::connect(world.address).await.unwrap();
+    client.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    while !answer.contains("bytesDone") {
+        let mut part = [0; 4096];
+        let read = client.read(&mut part).await.unwrap();
+        assert!(read > 0, "the server closed after {answer:?}");
+        answer.push_str(&String::from_utf8_lossy(&part[..read]));
+    }
+    client.shutdown().await.unwrap();
+    // The server closes its side only when it has dropped the answer.
+    let _ = client.read_to_end(&mut Vec::new()).await;
+    world.engine.release_import.cancel();
+    wait_for("the image", Duration::from_secs(10), || async {
+        let images = world.api.call("GET", "/v1/images", None).await.unwrap();
+        images["images"].as_array().unwrap().iter().any(|image| image["name"] == "held")
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]

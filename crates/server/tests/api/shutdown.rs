@@ -37,6 +37,17 @@ async fn draining_ends_streams_and_waits_and_then_the_server() {
 }
 
 #[tokio::test]
+async fn draining_breaks_a_long_wait_off_instead_of_making_up_an_ending() {
+    let world = World::with_eager_waits().await;
+    let id = world.sandbox().await;
+    let command = world.bash(&id, "sleep 60").await;
+    let wait = world.open("GET", &format!("{command}/wait")).send().await.unwrap();
+    assert_eq!(wait.status(), 200, "the headers are there before the ending");
+    world.shutdown.drain();
+    assert!(wait.bytes().await.is_err());
+}
+
+#[tokio::test]
 async fn force_cuts_what_is_left() {
     let world = World::with(&[("server.shutdown_grace_ms", "600000")]).await;
     let id = world.sandbox().await;

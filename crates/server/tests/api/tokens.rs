@@ -41,6 +41,8 @@ async fn a_revoked_token_is_refused_at_once() {
     assert_eq!(list().send().await.unwrap().status(), 200);
     world.api.call("DELETE", "/v1/tokens/short", None).await.unwrap();
     assert_eq!(refused(list()).await, code(401, "unauthorized"));
+    let open = world.open("POST", "/v1/sandboxes").bearer_auth(&short).body("{}");
+    assert_eq!(refused(open).await, code(401, "unauthorized"), "open on loopback, but not for it");
     let again = world.open("DELETE", "/v1/tokens/short").bearer_auth(&world.token);
     assert_eq!(refused(again).await, code(404, "token_not_found"));
     let listed = world.api.call("GET", "/v1/tokens", None).await.unwrap();

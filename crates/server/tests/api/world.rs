@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sandbank_orchestrator::Orchestrator;
@@ -33,15 +34,38 @@ impl World {
 
     /// With settings by key.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+        Self::built(settings, &[], |app| app).await
+    }
+
+    /// With environment variables.
+    pub(crate) async fn with_env(env: &[(&str, &str)]) -> Self {
+        Self::built(&[], env, |app| app).await
+    }
+
+    /// Whose waits send their headers at once.
+    pub(crate) async fn with_eager_waits() -> Self {
+        Self::built(&[], &[], |app| app.with_wait_silence(Duration::ZERO)).await
+    }
+
+    async fn built(
+        settings: &[(&str, &str)],
+        env: &[(&str, &str)],
+        adjust: impl FnOnce(App) -> App,
+    ) -> Self {
         let data = tempfile::tempdir().unwrap();
         let flags = ConfigFlags::default().with("data_dir", data.path().to_str().unwrap());
         let flags = flags.with("server.port", "0");
         let flags = settings.iter().fold(flags, |flags, (key, text)| flags.with(key, *text));
-        let settings = load(&Sources { flags, ..Sources::default() }).unwrap();
-        Self::serve(data, settings).await
+        let env = env.iter().map(|(name, text)| (name.into(), text.into())).collect();
+        let settings = load(&Sources { flags, env, ..Sources::default() }).unwrap();
+        Self::serve(data, settings, adjust).await
     }
 
-    async fn serve(data: tempfile::TempDir, settings: Settings) -> Self {
+    async fn serve(
+        data: tempfile::TempDir,
+        settings: Settings,
+        adjust: impl FnOnce(App) -> App,
+    ) -> Self {
         let store = Store::open(&data.path().join("db")).await.unwrap();
         let engine = Breakable::new();
         let lives = sandbank_orchestrator::Settings {
@@ -52,7 +76,7 @@ impl World {
         let token = TokenFile::open(data.path()).unwrap().token;
         let listener = TcpListener::bind(settings.server.bind).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = App::new(orchestrator, store, settings, &token);
+        let app = adjust(App::new(orchestrator, store, settings, &token));
         let shutdown = app.shutdown().clone();
         let token = token.expose().to_owned();
         Self {

@@ -11,6 +11,17 @@ use crate::spawner::wire::MachinePlan;
 /// When the host runs out of memory, machines go before the host's own services.
 const OOM_SCORE_ADJUSTMENT: &[u8] = b"300";
 
+/// An ordinary process, whatever the daemon was made: a cpu cgroup takes no real-time one.
+pub(super) fn reset_scheduling() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: both calls take numbers and a structure that outlives them.
+    let result = unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, 0);
+        libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 pub(super) fn start_session() -> io::Result<()> {
     rustix::process::setsid()?;
     rustix::process::umask(Mode::from_bits_retain(0o022));

@@ -76,6 +76,7 @@ pub(super) fn run(scaffold: &Scaffold, plan: &MachinePlan, parts: &Parts) -> ! {
 }
 
 fn assemble(scaffold: &Scaffold, plan: &MachinePlan, parts: &Parts) -> Result<Infallible, Failure> {
+    limits::reset_scheduling().map_err(Failure::at(Step::Session))?;
     join_cgroups(parts).map_err(Failure::at(Step::JoinCgroup))?;
     // After joining: the namespace's root is the cgroup its maker is in.
     // SAFETY: this process has one thread.

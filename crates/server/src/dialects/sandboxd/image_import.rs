@@ -16,7 +16,7 @@ use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::JoinHandle;
 use utoipa::ToSchema;
 
 use super::images::ImageView;
@@ -64,8 +64,9 @@ pub(super) async fn import(
 
 struct Import {
     progress: watch::Receiver<ImportProgress>,
-    /// Dropped with the client: nobody waits for it any more.
-    task: AbortOnDropHandle<Result<ImageInfo, EngineError>>,
+    /// Goes on when the client leaves: engines do not stop half-way, and whenever the image is
+    /// there at last, the list of images has to be forgotten.
+    task: JoinHandle<Result<ImageInfo, EngineError>>,
     over: bool,
 }
 
@@ -83,7 +84,7 @@ impl Import {
             app.images().forget();
             result
         });
-        Self { progress, task: AbortOnDropHandle::new(task), over: false }
+        Self { progress, task, over: false }
     }
 
     async fn next(&mut self) -> Step {

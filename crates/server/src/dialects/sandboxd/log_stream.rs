@@ -12,10 +12,10 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, Stream, stream};
 use sandbank_channel::{ChannelError, OutputStream};
 use sandbank_orchestrator::{Attached, OrchestratorError};
-use sandbank_protocol::{Ending, Frame};
+use sandbank_protocol::{Ending, FaultCode, Frame};
 
 use super::logs::LogQuery;
-use super::reconnect::{Retry, command_error, is_broken, run};
+use super::reconnect::{Retry, command_error, is_broken, refused_as, run};
 use crate::app::App;
 use crate::error::ApiResult;
 use crate::extract::CommandPath;
@@ -186,12 +186,42 @@ impl LogStream {
                 self.output = output;
                 Ok(ControlFlow::Break(()))
             }
-            Err(error) if error.is_broken() => Ok(ControlFlow::Continue(())),
-            Err(ChannelError::Refused(_)) => {
+            Err(error) if is_forgotten(&error) => {
                 self.lost("the sandbox no longer knows the command");
                 Ok(ControlFlow::Break(()))
             }
+            Err(error) if may_pass(&error) => Ok(ControlFlow::Continue(())),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// The runner does not know the command, or what was read of it: nothing will bring it back.
+fn is_forgotten(error: &ChannelError) -> bool {
+    refused_as(error, FaultCode::NotFound) || refused_as(error, FaultCode::Invalid)
+}
+
+/// A refusal for any other reason, such as a limit, says nothing about the command.
+fn may_pass(error: &ChannelError) -> bool {
+    error.is_broken() || matches!(error, ChannelError::Refused(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbank_protocol::Fault;
+
+    use super::*;
+
+    #[test]
+    fn only_a_forgotten_command_is_lost_and_other_refusals_are_tried_again() {
+        let refused = |code| ChannelError::Refused(Fault::new(code, "no"));
+        for code in [FaultCode::NotFound, FaultCode::Invalid] {
+            assert!(is_forgotten(&refused(code)), "{code:?}");
+        }
+        for code in [FaultCode::LimitReached, FaultCode::Internal, FaultCode::Closed] {
+            assert!(!is_forgotten(&refused(code)) && may_pass(&refused(code)), "{code:?}");
+        }
+        let violation = ChannelError::Violation("odd".to_owned());
+        assert!(!is_forgotten(&violation) && !may_pass(&violation));
     }
 }

@@ -1,6 +1,6 @@
 //! Waiting for a command's ending, however long that takes and however often the channel breaks.
 
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 
 use axum::body::Body;
@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header;
+use sandbank_channel::ChannelError;
 use sandbank_engine::SandboxId;
 use sandbank_orchestrator::OrchestratorError;
 use sandbank_protocol::{CommandId, CommandStatus, Ending};
@@ -17,9 +18,9 @@ use utoipa::ToSchema;
 
 use super::reconnect::{Retry, command_error, is_broken};
 use crate::app::App;
-use crate::error::{ApiError, ApiResult, ErrorBody};
+use crate::error::{ApiResult, ErrorBody};
 use crate::extract::CommandPath;
-use crate::limits::{HEARTBEAT, WAIT_SILENCE};
+use crate::limits::HEARTBEAT;
 use crate::reply::{JSON, Reply};
 
 /// What sandboxd answers where nobody can tell.
@@ -43,13 +44,14 @@ impl From<Ending> for WaitReply {
 type Waiting = Pin<Box<dyn Future<Output = ApiResult<WaitReply>> + Send>>;
 
 /// Blocks until the command has ended. A long wait sends white space before its JSON, because
-/// clients give up on silent servers.
+/// clients give up on silent servers. A transfer that breaks off says nothing about the command.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/commands/{commandId}/wait", tag = "commands",
     params(("id" = String, Path), ("commandId" = String, Path)),
     responses((status = 200, body = WaitReply), (status = "default", body = ErrorBody)))]
 pub(super) async fn wait(State(app): State<App>, path: CommandPath) -> ApiResult<Response> {
+    let silence = app.wait_silence();
     let mut waiting: Waiting = Box::pin(ending(app, path));
-    match tokio::time::timeout(WAIT_SILENCE, &mut waiting).await {
+    match tokio::time::timeout(silence, &mut waiting).await {
         Ok(reply) => Ok(Reply(reply?).into_response()),
         Err(_) => Ok(with_white_space(waiting)),
     }
@@ -62,8 +64,10 @@ async fn ending(app: App, path: CommandPath) -> ApiResult<WaitReply> {
             return Err(OrchestratorError::ShuttingDown.into());
         }
     };
-    let ending = status.ending().cloned().unwrap_or_else(|| lost("its runner told no ending"));
-    Ok(ending.into())
+    match status.ending() {
+        Some(ending) => Ok(ending.clone().into()),
+        None => Err(ChannelError::Violation("a wait without an ending".to_owned()).into()),
+    }
 }
 
 /// The status once it has ended. A sandbox that ends takes its commands along.
@@ -82,6 +86,9 @@ pub(super) async fn status(
         match (known.take(), error) {
             (Some(status), OrchestratorError::Gone { cause, .. }) => {
                 return Ok(ended(status, lost(&cause.to_string())));
+            }
+            (Some(status), OrchestratorError::NotFound(_)) => {
+                return Ok(ended(status, lost("the sandbox is gone")));
             }
             (status, error) if is_broken(&error) => {
                 known = status;
@@ -123,17 +130,18 @@ fn ended(status: CommandStatus, ending: Ending) -> CommandStatus {
     CommandStatus { state: sandbank_protocol::CommandState::Ended { ending }, ..status }
 }
 
-/// From here on the status line is gone, so a failure is a lost ending.
+/// From here on the status line is gone. A failure to learn the ending breaks the transfer off:
+/// the command may well be running, so any ending would be made up.
 fn with_white_space(waiting: Waiting) -> Response {
     let chunks = stream::unfold(Some(waiting), |waiting| async move {
         let mut waiting = waiting?;
         match tokio::time::timeout(HEARTBEAT, &mut waiting).await {
-            Err(_) => Some((Ok::<_, Infallible>(Bytes::from_static(b" ")), Some(waiting))),
-            Ok(result) => {
-                let reply = result.unwrap_or_else(|error: ApiError| lost(&error.message).into());
+            Err(_) => Some((Ok(Bytes::from_static(b" ")), Some(waiting))),
+            Ok(Ok(reply)) => {
                 let json = serde_json::to_vec(&reply).expect("plain data");
                 Some((Ok(json.into()), None))
             }
+            Ok(Err(error)) => Some((Err(io::Error::other(error.message)), None)),
         }
     });
     ([(header::CONTENT_TYPE, JSON)], Body::from_stream(chunks)).into_response()
@@ -155,6 +163,18 @@ mod tests {
         assert!(body.starts_with(b"   {"), "{body:?}");
         let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(json["exitCode"], 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_wait_that_fails_breaks_off_instead_of_making_up_an_ending() {
+        let waiting: Waiting = Box::pin(async {
+            tokio::time::sleep(HEARTBEAT + HEARTBEAT / 2).await;
+            Err(OrchestratorError::ShuttingDown.into())
+        });
+        let mut body = with_white_space(waiting).into_body();
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, " ");
+        assert!(body.frame().await.unwrap().is_err());
     }
 
     #[test]
