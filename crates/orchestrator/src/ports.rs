@@ -26,8 +26,16 @@ pub(crate) struct PortTable {
 #[derive(Default)]
 struct Listening {
     ports: BTreeMap<u16, (Published, CancellationToken)>,
-    /// The sandbox is ending; nothing is published any more.
-    closed: bool,
+    closed: Option<Closed>,
+}
+
+/// Why nothing is published any more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    /// The sandbox is ending, and its ports are to be forgotten.
+    Ending,
+    /// The daemon goes; the next one listens again on the same host ports.
+    Leaving,
 }
 
 impl PortTable {
@@ -37,8 +45,17 @@ impl PortTable {
 
     /// Stops listening and cuts every connection, for good.
     pub(crate) fn close(&self) {
+        self.cut(Closed::Ending);
+    }
+
+    /// The same until the next daemon comes.
+    pub(crate) fn leave(&self) {
+        self.cut(Closed::Leaving);
+    }
+
+    fn cut(&self, closed: Closed) {
         let mut listening = self.listening();
-        listening.closed = true;
+        listening.closed = Some(closed);
         std::mem::take(&mut listening.ports).into_values().for_each(|(_, stop)| stop.cancel());
     }
 
@@ -94,18 +111,41 @@ async fn listen(
     let published = Published { port, host_port, address };
     context.store.ports().put(sandbox.id(), PortRow { port, host_port }).await?;
     let stop = CancellationToken::new();
-    {
+    let closed = {
         let mut listening = sandbox.ports.listening();
-        if listening.closed {
-            let cause = sandbox.cause();
-            return Err(cause.map_or(OrchestratorError::ShuttingDown, |c| sandbox.gone(c)));
+        if listening.closed.is_none() {
+            listening.ports.insert(port, (published, stop.clone()));
         }
-        listening.ports.insert(port, (published, stop.clone()));
+        listening.closed
+    };
+    if let Some(closed) = closed {
+        return Err(too_late(context, sandbox, port, closed).await);
     }
     tokio::spawn(listener::serve(sandbox.clone(), listener, port, stop));
     let detail = json!({ "port": port, "host_port": host_port, "address": address });
     context.events.emit("port.published", Some(sandbox.id()), detail);
     Ok(published)
+}
+
+/// The sandbox was closed while its port was written down. Its end may have forgotten its ports
+/// before this one came, and nobody would do it again.
+async fn too_late(
+    context: &Context,
+    sandbox: &SharedSandbox,
+    port: u16,
+    closed: Closed,
+) -> OrchestratorError {
+    if closed == Closed::Leaving {
+        return OrchestratorError::ShuttingDown;
+    }
+    if let Err(error) = context.store.ports().remove(sandbox.id(), port).await {
+        tracing::warn!(sandbox = %sandbox.id(), port, %error, "a port was not forgotten");
+    }
+    // Ports are closed a moment before the cause is shown.
+    let mut view = sandbox.view.clone();
+    let seen = view.wait_for(|view| view.state.cause().is_some()).await;
+    let cause = seen.ok().and_then(|view| view.state.cause().cloned());
+    cause.map_or(OrchestratorError::ShuttingDown, |cause| sandbox.gone(cause))
 }
 
 /// Idempotent.

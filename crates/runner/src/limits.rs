@@ -11,8 +11,14 @@ pub(crate) const MAX_RUNNING_COMMANDS: usize = 1_000;
 /// Commands remembered, running and ended; above it the one that ended first is forgotten.
 pub(crate) const MAX_COMMANDS: usize = 10_000;
 
-/// Arguments and environments remembered; above it the command that ended first is forgotten.
-pub(crate) const MAX_SPEC_BYTES: usize = 16 << 20;
+/// Arguments and environments of running commands; a start beyond it is refused with
+/// `limit_reached`.
+pub(crate) const MAX_RUNNING_SPEC_BYTES: usize = 16 << 20;
+
+/// The same of ended commands; above it the one that ended first is forgotten. Several times the
+/// largest spec, so that what has just ended stays.
+pub(crate) const MAX_ENDED_SPEC_BYTES: usize = 16 << 20;
+const _: () = assert!(MAX_ENDED_SPEC_BYTES >= 4 * MAX_JSON_BYTES);
 
 /// Argument bytes shown per command in a list; longer ones are cut there, never in a status.
 pub(crate) const MAX_LISTED_ARGV_BYTES: usize = 512;

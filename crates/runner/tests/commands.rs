@@ -246,6 +246,38 @@ async fn the_command_that_ended_first_is_forgotten_when_there_is_too_much_to_rem
 }
 
 #[tokio::test]
+async fn large_running_commands_refuse_more_of_them_and_push_out_none_that_ended() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let mut started = 0;
+    let large = |number: u32| {
+        let mut large = spec(&format!("r{number}"), &["sleep", "600"]);
+        // Just below what the kernel takes, in one variable and in all of them.
+        large.env = (0..12).map(|name| (format!("V{name}"), "x".repeat(125_000))).collect();
+        large
+    };
+    while started < 100 {
+        match client.start(&large(started)).await {
+            Ok(_) => started += 1,
+            refused => {
+                assert_eq!(fault_code(refused), FaultCode::LimitReached);
+                break;
+            }
+        }
+    }
+    assert!((10..12).contains(&started), "{started} of them fit into 16 MiB");
+    for number in 0..100 {
+        assert_eq!(run(&client, &spec(&format!("e{number}"), &["true"])).await.code(), Some(0));
+    }
+    let kill = SignalRequest { signal: 9, by: "ann".to_owned(), tree: false };
+    client.signal(&id("r0"), &kill).await.unwrap();
+    client.wait(&id("r0")).await.unwrap();
+    client.start(&large(started)).await.expect("there is room again");
+    assert!(client.command(&id("r0")).await.unwrap().ending().is_some());
+    assert!(client.command(&id("e0")).await.is_ok());
+}
+
+#[tokio::test]
 async fn paths_below_commands_that_do_not_exist_are_not_found() {
     let runner = LiveRunner::start();
     let client = runner.client().await;

@@ -245,7 +245,7 @@ impl Driver {
     /// The daemon goes: the sandbox's lease is written down, and nothing else is done to it.
     async fn leave(&mut self) {
         self.stop_tasks();
-        self.sandbox.ports.close();
+        self.sandbox.ports.leave();
         if matches!(self.state.phase, Phase::Running | Phase::Changing { .. } | Phase::Paused) {
             let lease = lease_row(&*self.context.clock, &self.state.lease);
             effects::save_lease(self.context.clone(), self.sandbox.clone(), lease).await;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sandbank_engine::{Control, EngineError, NetworkMode};
+use sandbank_engine::{Control, Engine, EngineError, NetworkMode};
 use sandbank_orchestrator::{OrchestratorError, SandboxState};
 use sandbank_test_support::eventually;
 

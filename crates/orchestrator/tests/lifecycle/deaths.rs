@@ -112,7 +112,7 @@ async fn a_runner_that_was_restarted_has_no_commands() {
 
 /// Stopped where it stands, it accepts connections and says nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mute_runner_keeps_nobody_waiting_in_line_and_expires() {
+async fn a_mute_runner_keeps_nobody_waiting_in_line_and_is_lost() {
     let ttl = Duration::from_secs(2);
     let world = World::new(Settings { default_idle_ttl: ttl, ..settings() }).await;
     let other = world.create("other").await;
@@ -129,5 +129,7 @@ async fn a_mute_runner_keeps_nobody_waiting_in_line_and_expires() {
         assert!(["channel_timed_out", "sandbox_gone"].contains(&error.code()), "{error}");
     }
     held.stats().await.expect("the others go on");
-    world.ended(&id).await;
+    let info = world.ended(&id).await;
+    assert_eq!(info.state, SandboxState::Failed);
+    assert!(info.reason.unwrap().contains("did not answer"));
 }

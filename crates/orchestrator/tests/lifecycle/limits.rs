@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rustix::process::{Signal, kill_process};
 use sandbank_orchestrator::{Cause, OrchestratorError, SandboxState, Settings};
 use sandbank_test_support::eventually;
 
@@ -83,4 +84,21 @@ async fn many_newcomers_never_exceed_the_limit() {
         }
     }
     assert!(world.daemon().list().await.len() <= 3);
+}
+
+/// Each mute runner takes seconds to be given up, so asking all of them in turn takes longer than
+/// anybody waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn mute_idle_sandboxes_use_up_no_more_than_the_patience_of_a_newcomer() {
+    let create_deadline = Duration::from_secs(5);
+    let max_sandboxes = 12;
+    let crowd = Settings { max_sandboxes, evict_idle: true, create_deadline, ..settings() };
+    let world = World::new(crowd).await;
+    for number in 0..max_sandboxes {
+        let id = world.create(&format!("chat:{number}")).await;
+        kill_process(world.engine.pid(&id), Signal::STOP).unwrap();
+    }
+    let answer = tokio::time::timeout(SOON, world.try_create(request("one more"))).await;
+    let error = answer.expect("the newcomer is answered").unwrap_err();
+    assert_eq!(error.code(), "at_limit", "{error}");
 }

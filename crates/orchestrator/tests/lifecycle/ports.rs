@@ -195,3 +195,23 @@ async fn a_host_port_taken_during_a_restart_moves_and_is_told() {
     assert_eq!(moved.detail["from"], before.host_port);
     drop(thief);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_published_while_its_sandbox_ends_is_forgotten_with_it() {
+    let world = World::new(settings()).await;
+    for _ in 0..10 {
+        let ports: Vec<u16> = (3000..3020).collect();
+        let id = create(&world, ports.clone()).await;
+        let mut publishers = tokio::task::JoinSet::new();
+        for port in ports {
+            let (daemon, id) = (world.daemon(), id.clone());
+            publishers.spawn(async move { daemon.publish(&id, port).await });
+        }
+        world.stop(&id).await.unwrap();
+        publishers.join_all().await;
+        world.ended(&id).await;
+        let of = id.clone();
+        let rows = world.run(|daemon| async move { daemon.store().ports().of(&of).await });
+        assert_eq!(rows.await.unwrap(), []);
+    }
+}

@@ -30,7 +30,10 @@ use sandbank_protocol::{
 };
 
 use crate::clock::now_ms;
-use crate::limits::{MAX_COMMANDS, MAX_LISTED_ARGV_BYTES, MAX_RUNNING_COMMANDS, MAX_SPEC_BYTES};
+use crate::limits::{
+    MAX_COMMANDS, MAX_ENDED_SPEC_BYTES, MAX_LISTED_ARGV_BYTES, MAX_RUNNING_COMMANDS,
+    MAX_RUNNING_SPEC_BYTES,
+};
 use buffers::Buffers;
 pub(crate) use launch::Launcher;
 
@@ -57,8 +60,10 @@ pub(crate) struct Commands {
     /// Cost of all journals, and the most it may be.
     journal_bytes: Cell<u64>,
     journal_limit: u64,
-    /// Size of all remembered specs.
-    spec_bytes: Cell<usize>,
+    /// Size of the specs of running commands, and of those that ended. Each has a limit of its own,
+    /// so that what runs never pushes out what has just ended.
+    running_spec_bytes: Cell<usize>,
+    ended_spec_bytes: Cell<usize>,
     buffers: Buffers,
 }
 
@@ -74,7 +79,8 @@ impl Commands {
             emptiable: RefCell::default(),
             journal_bytes: Cell::new(0),
             journal_limit,
-            spec_bytes: Cell::new(0),
+            running_spec_bytes: Cell::new(0),
+            ended_spec_bytes: Cell::new(0),
             buffers: Buffers::default(),
         }
     }
@@ -88,10 +94,7 @@ impl Commands {
             let message = format!("the command id {} belongs to another command", spec.id);
             return Err(Fault::new(FaultCode::Conflict, message));
         }
-        if self.living.borrow().len() >= MAX_RUNNING_COMMANDS {
-            let message = format!("{MAX_RUNNING_COMMANDS} commands are running already");
-            return Err(Fault::new(FaultCode::LimitReached, message));
-        }
+        self.admit(&spec)?;
         let number = self.next_number.replace(self.next_number.get() + 1);
         let launched = self.launcher.launch(spec, number)?;
         let command = Rc::new(launched.command);
@@ -100,6 +103,20 @@ impl Commands {
         let driver = drive::Driver::new(self.clone(), command.clone(), launched.oom_kills);
         tokio::task::spawn_local(driver.run(launched.sources));
         Ok(Started { attached: false, status: command.status() })
+    }
+
+    fn admit(&self, spec: &CommandSpec) -> Result<(), Fault> {
+        let refused = |message| Err(Fault::new(FaultCode::LimitReached, message));
+        if self.living.borrow().len() >= MAX_RUNNING_COMMANDS {
+            return refused(format!("{MAX_RUNNING_COMMANDS} commands are running already"));
+        }
+        if self.running_spec_bytes.get() + spec_bytes(spec) > MAX_RUNNING_SPEC_BYTES {
+            return refused(format!(
+                "arguments and environments of running commands would exceed \
+                 {MAX_RUNNING_SPEC_BYTES} bytes"
+            ));
+        }
+        Ok(())
     }
 
     pub(crate) fn get(&self, id: &CommandId) -> Result<Rc<Command>, Fault> {
@@ -133,7 +150,8 @@ impl Commands {
     }
 
     fn remember(&self, command: &Rc<Command>) {
-        self.spec_bytes.set(self.spec_bytes.get() + spec_bytes(command.spec()));
+        let running = self.running_spec_bytes.get() + spec_bytes(command.spec());
+        self.running_spec_bytes.set(running);
         self.numbers.borrow_mut().insert(command.spec().id.clone(), command.number());
         self.all.borrow_mut().insert(command.number(), command.clone());
         self.forget_surplus();
@@ -159,6 +177,9 @@ impl Commands {
             return;
         }
         command.set_ended(ending, time_ms);
+        let spec = spec_bytes(command.spec());
+        self.running_spec_bytes.set(self.running_spec_bytes.get() - spec);
+        self.ended_spec_bytes.set(self.ended_spec_bytes.get() + spec);
         self.ended.borrow_mut().push_back(command.number());
         self.emptiable.borrow_mut().push_back(command.number());
         self.launcher.give_back(command);
@@ -192,12 +213,13 @@ impl Commands {
 
     fn forget_surplus(&self) {
         let too_many = || self.all.borrow().len() > MAX_COMMANDS;
-        let too_large = || self.spec_bytes.get() > MAX_SPEC_BYTES;
+        let too_large = || self.ended_spec_bytes.get() > MAX_ENDED_SPEC_BYTES;
         while too_many() || too_large() {
             let Some(number) = self.ended.borrow_mut().pop_front() else { return };
             let Some(command) = self.all.borrow_mut().remove(&number) else { continue };
             self.numbers.borrow_mut().remove(&command.spec().id);
-            self.spec_bytes.set(self.spec_bytes.get() - spec_bytes(command.spec()));
+            let ended = self.ended_spec_bytes.get() - spec_bytes(command.spec());
+            self.ended_spec_bytes.set(ended);
             let freed = empty(&command);
             self.journal_bytes.set(self.journal_bytes.get() - freed);
         }

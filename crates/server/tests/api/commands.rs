@@ -160,3 +160,17 @@ async fn a_wait_survives_a_broken_channel_and_ends_with_its_sandbox() {
         "{status} {answer}"
     );
 }
+
+#[tokio::test]
+async fn a_long_wait_is_lost_only_with_its_sandbox() {
+    let world = World::with_eager_waits().await;
+    let id = world.sandbox().await;
+    let command = world.bash(&id, "sleep 60").await;
+    let wait = world.open("GET", &format!("{command}/wait")).send().await.unwrap();
+    assert_eq!(wait.status(), 200);
+    // By the end of a later command the wait has been told of its own.
+    world.api.run(&id, "true").await.unwrap();
+    world.api.stop(&id).await.unwrap();
+    let reply: Value = wait.json().await.unwrap();
+    assert_eq!((&reply["exitCode"], &reply["ending"]["kind"]), (&json!(1), &json!("lost")));
+}
