@@ -4,11 +4,12 @@
 //! an explicit `--target` keeps `crt-static` away from proc-macros and build scripts.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 fn main() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/ holds this crate");
+    let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets the directory"));
+    let crates = own.parent().expect("crates/ holds this crate");
     let workspace = crates.parent().expect("the workspace holds crates/");
     for source in ["runner", "rooted-fs", "channel", "protocol"] {
         println!("cargo:rerun-if-changed={}", crates.join(source).display());

@@ -126,5 +126,22 @@ mod tests {
         let Command::Exec(args) = cli.command else { panic!("not an exec") };
         assert_eq!(args.command.argv, ["top", "-d"]);
         assert!(args.command.tty && args.command.interactive && !args.detach);
+        let cli = Cli::try_parse_from("sandbank run -- -odd --memory".split(' ')).unwrap();
+        let Command::Run(args) = cli.command else { panic!("not a run") };
+        assert_eq!(args.command.argv, ["-odd", "--memory"]);
+    }
+
+    #[test]
+    fn a_mistyped_flag_is_never_the_program() {
+        for line in [
+            "sandbank run --memroy 512m -- ls",
+            "sandbank run --keep --memroy=512m ls",
+            "sandbank run -x ls",
+            "sandbank exec sbx --evn A=1 -- ls",
+            "sandbank exec sbx -x ls",
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(error.kind(), clap::error::ErrorKind::UnknownArgument, "{line}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::context::Context;
-use crate::daemon::OwnDaemon;
+use crate::daemon::{Daemon, OwnDaemon};
 use crate::failure::{Exit, Failure};
 use crate::locate::{self, Found};
 
@@ -14,6 +14,8 @@ pub(crate) enum Reach {
     /// Start the daemon's parts in this process. With `keep`, what it makes must outlive it, so
     /// a data directory that goes away afterwards is no place for it.
     OrOwn { keep: bool },
+    /// Look after what a `run` left in the data directory, if one ever was, for a moment.
+    OrLeftBehind,
 }
 
 pub(crate) struct Connection {
@@ -30,8 +32,12 @@ impl Connection {
         let settings = locate::settings()?;
         match (locate::running(&settings).await?, reach) {
             (Found::Server(client), _) => Ok(Self { client, own: None }),
-            (Found::Closed { url }, Reach::Running) => Err(closed(&url)),
-            (Found::Nothing, Reach::Running) => {
+            (Found::Closed { url }, Reach::Running | Reach::OrLeftBehind) => Err(closed(&url)),
+            (Found::Nothing, Reach::OrLeftBehind) if Daemon::was_in(&settings.data_dir) => {
+                let own = OwnDaemon::start_briefly(settings).await?;
+                Ok(Self { client: own.client().clone(), own: Some(own) })
+            }
+            (Found::Nothing, Reach::Running | Reach::OrLeftBehind) => {
                 Err(nothing_runs(&settings.server.bind.to_string()))
             }
             (_, Reach::OrOwn { keep }) => {

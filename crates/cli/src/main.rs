@@ -51,8 +51,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    let json = std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
-    ExitCode::from(usage::failure(error).report(&ui::Ui::new(json)))
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    ExitCode::from(usage::failure(error, &words).report(&ui::Ui::new(json)))
 }
 
 fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {

@@ -108,12 +108,8 @@ pub(crate) struct CommandOptions {
     #[arg(short, long)]
     pub(crate) tty: bool,
     /// Program and arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    // Without `allow_hyphen_values` a mistyped flag is refused; after the first word all is taken.
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) argv: Vec<String>,
 }
 

@@ -55,9 +55,17 @@ fn usage_errors_are_one_sentence_with_a_hint_and_code_64() {
     refused(&run(&["runn"]), 64, "'runn'", "did you mean run?");
     refused(&run(&["run"]), 64, "COMMAND", "--help");
     refused(&run(&["ps", "--quite"]), 64, "--quite", "--quiet");
-    refused(&run(&["run", "--memory", "lots", "--", "true"]), 64, "--memory", "--help");
+    refused(
+        &run(&["run", "--memory", "lots", "--", "true"]),
+        64,
+        "--memory",
+        "sandbank run --help",
+    );
     refused(&run(&["run", "--memory", "1m", "--", "true"]), 64, "256m", "--help");
     refused(&run(&["run", "--timeout", "soon", "--", "true"]), 64, "--timeout", "--help");
+    refused(&run(&["run", "--memroy", "512m", "--", "ls"]), 64, "--memroy", "--memory");
+    refused(&run(&["exec", "x", "--wrkdir", "a", "ls"]), 64, "--wrkdir", "--workdir");
+    refused(&run(&["rm"]), 64, "no sandbox is named", "`sandbank rm --all` removes every one");
     refused(&run(&["cp", "a", "b"]), 64, "neither place is in a sandbox", "SANDBOX:PATH");
     refused(&run(&["cp", "x:a", "y:b"]), 64, "both places", "first");
     refused(&run(&["run", "--env", "NOT_SET_HERE", "--", "true"]), 64, "NOT_SET_HERE", "VALUE");

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use sandbank_test_support::{free_port, residue, skip_unless_root};
 
@@ -31,9 +32,18 @@ fn succeeded(output: &Output) -> String {
     text(&output.stdout)
 }
 
+/// The kernel lets go of an unmounted loop device in its own time; all else is gone at once.
 #[track_caller]
 fn clean(data: &Path) {
-    let left = residue::of(data);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut left = residue::of(data);
+    while !left.is_empty()
+        && left.iter().all(|line| line.starts_with("loop device: "))
+        && Instant::now() < deadline
+    {
+        std::thread::sleep(Duration::from_millis(20));
+        left = residue::of(data);
+    }
     assert!(left.is_empty(), "left on the host: {left:#?}");
 }
 
@@ -117,6 +127,51 @@ fn what_was_kept_is_there_for_the_next_server() -> anyhow::Result<()> {
     assert!(server.wait()?.success());
     assert_eq!(succeeded(&output), "kept\n");
     assert_eq!(succeeded(&removed).trim(), id);
+    clean(&data);
+    Ok(())
+}
+
+#[test]
+fn what_was_kept_is_listed_and_removed_without_a_server() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    succeeded(&alone(&data, &["run", "--keep", "--network", "none", "--", "true"]).output()?);
+    let id = succeeded(&alone(&data, &["ps", "-q"]).output()?);
+    let id = id.trim();
+    let inspected = succeeded(&alone(&data, &["inspect", id, "--json"]).output()?);
+    assert!(inspected.contains("\"running\""), "{inspected}");
+    // Two who look at once wait for each other.
+    let mut looks = Vec::new();
+    for _ in 0..2 {
+        looks.push(alone(&data, &["ps", "-q"]).stdout(Stdio::piped()).spawn()?);
+    }
+    for look in looks {
+        assert_eq!(succeeded(&look.wait_with_output()?).trim(), id);
+    }
+    assert_eq!(succeeded(&alone(&data, &["rm", id, id]).output()?).trim(), id);
+    assert_eq!(succeeded(&alone(&data, &["ps", "-q"]).output()?), "");
+    clean(&data);
+    Ok(())
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_without_a_server() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    let words = ["run", "--network", "none", "--", "sh", "-c", "echo ready; exec sleep 1000"];
+    let mut killed = alone(&data, &words).stdout(Stdio::piped()).spawn()?;
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(killed.stdout.as_mut().unwrap(), &mut ready)?;
+    killed.kill()?;
+    killed.wait()?;
+    let removed = succeeded(&alone(&data, &["rm", "--all"]).output()?);
+    assert_eq!(removed.lines().count(), 1, "{removed}");
     clean(&data);
     Ok(())
 }

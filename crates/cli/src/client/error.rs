@@ -58,6 +58,25 @@ impl ClientError {
             Self::Nonsense { .. } | Self::BadUrl(_) => false,
         }
     }
+
+    /// The failure of a request about this sandbox; its hint can be typed as it is.
+    pub(crate) fn about(self, sandbox: &str) -> Failure {
+        let hint = match &self {
+            Self::Refused(refusal) => match refusal.code.as_deref() {
+                Some("command_not_found") => {
+                    Some(format!("`sandbank inspect {sandbox}` lists its commands"))
+                }
+                Some("gone") => Some(format!("`sandbank inspect {sandbox}` says why")),
+                _ => None,
+            },
+            _ => None,
+        };
+        let failure = Failure::from(self);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
 }
 
 impl Refusal {
@@ -93,6 +112,12 @@ impl Refusal {
             }
             (404, "sandbox_not_found") => Some("`sandbank ps` lists ids and keys"),
             (404, "command_not_found") => Some("`sandbank inspect SANDBOX` lists its commands"),
+            (_, "image_not_found") => {
+                Some("`sandbank image ls` lists the images, `sandbank image import` adds one")
+            }
+            (_, "image_in_use") => {
+                Some("`sandbank ps` shows who uses it; remove those with `sandbank rm` first")
+            }
             (404, "gone") => Some("`sandbank inspect SANDBOX` says why"),
             _ => None,
         };
@@ -182,5 +207,19 @@ mod tests {
     fn a_bare_not_found_says_what_was_not_found() {
         let body = r#"{"error":"Not found","code":"command_not_found"}"#;
         assert_eq!(failure(404, body).message, "command not found");
+    }
+
+    #[test]
+    fn hints_name_the_sandbox_and_the_next_command() {
+        let refused = |code: &str| {
+            let code = Some(code.to_owned());
+            ClientError::Refused(Box::new(Refusal { status: 404, code, ..Refusal::default() }))
+        };
+        let hint = refused("command_not_found").about("sbx7").hint.unwrap();
+        assert!(hint.contains("`sandbank inspect sbx7`"), "{hint}");
+        for code in ["image_not_found", "image_in_use"] {
+            let hint = Failure::from(refused(code)).hint.unwrap();
+            assert!(hint.contains("`sandbank "), "{code}: {hint}");
+        }
     }
 }

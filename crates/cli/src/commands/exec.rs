@@ -37,7 +37,7 @@ pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure
     let connection = Connection::open(context, Reach::Running).await?;
     let client = &connection.client;
     let sandbox = client.resolve(&args.sandbox).await?;
-    client.start_command(&sandbox, &request).await?;
+    client.start_command(&sandbox, &request).await.map_err(|error| error.about(&sandbox))?;
     if args.detach {
         if context.ui.json {
             let started = json!({ "sandboxId": sandbox, "commandId": request.command_id });

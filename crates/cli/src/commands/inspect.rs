@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::{CommandStatus, description};
+use crate::client::{Client, CommandStatus, description};
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -23,9 +23,14 @@ pub(crate) struct InspectArgs {
 }
 
 pub(crate) async fn run(context: &Context, args: InspectArgs) -> Result<u8, Failure> {
-    let connection = Connection::open(context, Reach::Running).await?;
-    let client = &connection.client;
-    let id = client.resolve(&args.sandbox).await?;
+    let connection = Connection::open(context, Reach::OrLeftBehind).await?;
+    let shown = show(context, &connection.client, &args.sandbox).await;
+    connection.close().await;
+    shown
+}
+
+async fn show(context: &Context, client: &Client, name: &str) -> Result<u8, Failure> {
+    let id = client.resolve(name).await?;
     let sandbox = client.sandbox(&id).await;
     let over = match &sandbox {
         Ok(value) => matches!(description(value).state.as_str(), "gone" | "failed"),

@@ -41,7 +41,7 @@ pub(crate) async fn run(context: &Context, args: LogsArgs) -> Result<u8, Failure
     let mut follow = Follow::new(client, &sandbox, &command, args.after, args.follow);
     loop {
         let next = tokio::select! {
-            next = follow.next() => next?,
+            next = follow.next() => next.map_err(|error| error.about(&sandbox))?,
             _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted as u8),
         };
         match next {
@@ -57,7 +57,7 @@ pub(crate) async fn run(context: &Context, args: LogsArgs) -> Result<u8, Failure
 
 async fn newest(client: &Client, sandbox: &str) -> Result<String, Failure> {
     use serde::Deserialize;
-    let commands = client.commands(sandbox).await?;
+    let commands = client.commands(sandbox).await.map_err(|error| error.about(sandbox))?;
     let status = |value| CommandStatus::deserialize(value).unwrap_or_default();
     let newest = commands.iter().map(status).max_by_key(|command| command.started_at_ms);
     newest.map(|command| command.command_id).ok_or_else(|| {

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::styling::AnsiColor;
 
-use crate::client::{Sandbox, description};
+use crate::client::{Client, Sandbox, description};
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -25,8 +25,13 @@ pub(crate) struct PsArgs {
 }
 
 pub(crate) async fn run(context: &Context, args: PsArgs) -> Result<u8, Failure> {
-    let connection = Connection::open(context, Reach::Running).await?;
-    let client = &connection.client;
+    let connection = Connection::open(context, Reach::OrLeftBehind).await?;
+    let listed = list(context, &connection.client, &args).await;
+    connection.close().await;
+    listed.map(|()| 0)
+}
+
+async fn list(context: &Context, client: &Client, args: &PsArgs) -> Result<(), Failure> {
     let mut values = client.sandboxes().await?;
     if !args.sandboxes.is_empty() {
         let mut wanted = Vec::new();
@@ -47,7 +52,7 @@ pub(crate) async fn run(context: &Context, args: PsArgs) -> Result<u8, Failure> 
     } else {
         table(values.iter().map(description)).print(ui)?;
     }
-    Ok(0)
+    Ok(())
 }
 
 fn table(sandboxes: impl Iterator<Item = Sandbox>) -> Table {

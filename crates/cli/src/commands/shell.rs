@@ -92,7 +92,7 @@ async fn come_back(
     command: &str,
     interrupts: &mut Interrupts,
 ) -> Result<u8, Failure> {
-    let status = client.command(sandbox, command).await?;
+    let status = client.command(sandbox, command).await.map_err(|error| error.about(sandbox))?;
     if let Some(ending) = &status.ending {
         let code = ending.exit_code().map_or("?".to_owned(), |code| code.to_string());
         return Err(Failure::new(Exit::Refused, format!("{command} has ended with code {code}"))

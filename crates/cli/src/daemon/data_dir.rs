@@ -4,23 +4,24 @@
 //! never sends a token to a stranger who listens where a server once was.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::failure::{Exit, Failure};
-use crate::limits::LOCK_PATIENCE;
+use crate::limits::{LOCK_PATIENCE, STARTING_LIMIT};
 
 const LOCK: &str = "lock";
 const STARTING: &str = "starting";
 const PRIVATE: &str = "private";
+const BRIEF: &str = "brief";
 
 /// Who has a data directory now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Holder {
     Nobody,
-    /// A server that will listen in a moment.
+    /// A server that will listen in a moment, or somebody who will be done in one.
     Starting,
     /// A server at this address.
     Server(String),
@@ -75,6 +76,10 @@ impl DataDir {
         self.say(PRIVATE)
     }
 
+    pub(crate) fn announce_brief(&mut self) -> Result<(), Failure> {
+        self.say(BRIEF)
+    }
+
     fn say(&mut self, text: &str) -> Result<(), Failure> {
         let written = self
             .lock
@@ -87,15 +92,26 @@ impl DataDir {
 
 /// Somebody who only looks has the lock for a moment, too.
 fn lock_patiently(lock: &File) -> Result<(), TryLockError> {
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let start = Instant::now();
     loop {
         match lock.try_lock() {
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+            Err(TryLockError::WouldBlock) if start.elapsed() < patience(lock) => {
                 std::thread::sleep(LOCK_PATIENCE / 20);
             }
             result => return result,
         }
     }
+}
+
+fn patience(lock: &File) -> Duration {
+    if said(lock).trim() == BRIEF { STARTING_LIMIT } else { LOCK_PATIENCE }
+}
+
+/// What the holder wrote; from the start, wherever the file stands.
+fn said(lock: &File) -> String {
+    let mut bytes = [0; 256];
+    let length = lock.read_at(&mut bytes, 0).unwrap_or_default();
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
 /// Looks without keeping anything.
@@ -104,15 +120,11 @@ pub(crate) fn holder(path: &Path) -> Holder {
     match lock.try_lock_shared() {
         Ok(()) => Holder::Nobody,
         Err(TryLockError::Error(_)) => Holder::Unknown,
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let _ = (&lock).take(256).read_to_string(&mut text);
-            match text.trim() {
-                PRIVATE => Holder::Private,
-                url if url.starts_with("http://") => Holder::Server(url.to_owned()),
-                _ => Holder::Starting,
-            }
-        }
+        Err(TryLockError::WouldBlock) => match said(&lock).trim() {
+            PRIVATE => Holder::Private,
+            url if url.starts_with("http://") => Holder::Server(url.to_owned()),
+            _ => Holder::Starting,
+        },
     }
 }
 
@@ -151,6 +163,8 @@ mod tests {
         assert_eq!(holder(&path), Holder::Server("http://127.0.0.1:9".into()));
         taken.announce_private().unwrap();
         assert_eq!(holder(&path), Holder::Private);
+        taken.announce_brief().unwrap();
+        assert_eq!(holder(&path), Holder::Starting, "it is waited for");
         drop(taken);
         assert_eq!(holder(&path), Holder::Nobody);
         assert!(DataDir::take(&path).is_ok());

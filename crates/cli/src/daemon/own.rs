@@ -22,11 +22,7 @@ pub(crate) struct OwnDaemon {
 impl OwnDaemon {
     /// Over the usual data directory, or over a temporary one when that is taken or not ours.
     /// What must stay cannot be put into a temporary one.
-    pub(crate) async fn start(
-        ui: &Ui,
-        mut settings: Settings,
-        keep: bool,
-    ) -> Result<Self, Failure> {
+    pub(crate) async fn start(ui: &Ui, settings: Settings, keep: bool) -> Result<Self, Failure> {
         let (mut data_dir, scratch) = match DataDir::take(&settings.data_dir) {
             Ok(data_dir) => (data_dir, None),
             Err(failure) if keep => return Err(failure),
@@ -37,6 +33,28 @@ impl OwnDaemon {
             }
         };
         data_dir.announce_private()?;
+        let own = Self::over(settings, data_dir, scratch).await?;
+        if own.scratch.is_some() {
+            ui.note(
+                "the data directory is in use or not writable here, so a temporary one is used",
+            );
+        }
+        Ok(own)
+    }
+
+    /// Over the usual data directory, for requests that are answered at once: whoever wants the
+    /// directory meanwhile waits for it.
+    pub(crate) async fn start_briefly(settings: Settings) -> Result<Self, Failure> {
+        let mut data_dir = DataDir::take(&settings.data_dir)?;
+        data_dir.announce_brief()?;
+        Self::over(settings, data_dir, None).await
+    }
+
+    async fn over(
+        mut settings: Settings,
+        data_dir: DataDir,
+        scratch: Option<Scratch>,
+    ) -> Result<Self, Failure> {
         settings.data_dir = data_dir.path().to_owned();
         settings.server.bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         // Sandboxd's clients have no business here, not even on loopback.
@@ -50,11 +68,6 @@ impl OwnDaemon {
         let token = Secret::new(fresh_name("own"));
         let daemon = Daemon::start(settings, data_dir, &token).await?;
         let client = Client::new(&daemon.url(), Some(token))?;
-        if scratch.is_some() {
-            ui.note(
-                "the data directory is in use or not writable here, so a temporary one is used",
-            );
-        }
         Ok(Self { daemon, client, scratch })
     }
 

@@ -1,6 +1,7 @@
 //! A whole daemon: engine, store, orchestrator and server, started in order and stopped in reverse.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use sandbank_engine::Engine;
@@ -61,6 +62,11 @@ impl Daemon {
         let shutdown = app.shutdown().clone();
         let server = tokio::spawn(sandbank_server::serve(listener, app));
         Ok(Self { data_dir, address, store, engine, orchestrator, shutdown, server })
+    }
+
+    /// Whether a daemon ever ran over this directory, as far as this user can see.
+    pub(crate) fn was_in(data_dir: &Path) -> bool {
+        data_dir.join(DATABASE).is_file()
     }
 
     /// Whether the port could be taken now.
