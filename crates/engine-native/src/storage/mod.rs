@@ -78,7 +78,9 @@ pub(crate) fn open(
 /// Workspaces of live sandboxes decide: a pool that is there but cannot be opened is an error,
 /// never a reason to start over with plain directories, and the other way round.
 fn open_auto(data_dir: &Path, pool_bytes: u64) -> Result<Box<dyn Storage>, EngineError> {
-    if !btrfs::has_workspaces(data_dir) && plain::has_workspaces(data_dir) {
+    // Only root can mount a pool; trying would leave a file that looks like one.
+    let rootless = !rustix::process::geteuid().is_root();
+    if !btrfs::has_workspaces(data_dir) && (rootless || plain::has_workspaces(data_dir)) {
         return Ok(Box::new(plain::Plain::open(data_dir)?));
     }
     match btrfs::Btrfs::open(data_dir, pool_bytes) {
