@@ -13,9 +13,10 @@ for name in ["Uid", "Gid", "Groups"]:
 
 for name in ["CORE", "NOFILE", "MEMLOCK", "MSGQUEUE", "NICE", "RTPRIO"]:
     limits = resource.getrlimit(getattr(resource, "RLIMIT_" + name))
-    if name in ("NOFILE", "MSGQUEUE"):
+    bound = {"NOFILE": 65536, "MSGQUEUE": 819200}.get(name)
+    if bound:
         # Never above ours, and lower where the host's own limit is.
-        limits = ["at most 819200" if limit <= 819200 else limit for limit in limits]
+        limits = [f"at most {bound}" if 0 <= limit <= bound else limit for limit in limits]
     print(f"rlimit {name}: {limits[0]}, {limits[1]}")
 
 # The listing itself is one descriptor.
