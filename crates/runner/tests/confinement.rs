@@ -101,6 +101,7 @@ fn a_runner_that_cannot_begin_says_why() {
 #[tokio::test]
 async fn commands_run_as_the_workload_without_any_privilege() {
     if !is_root() {
+        println!("skipped: needs root");
         return;
     }
     let runner = LiveRunner::start_with(|config| {
@@ -136,6 +137,7 @@ async fn commands_run_as_the_workload_without_any_privilege() {
 #[tokio::test]
 async fn the_runner_has_exactly_the_workloads_rights_on_files() {
     if !is_root() {
+        println!("skipped: needs root");
         return;
     }
     let runner = LiveRunner::start_with(confine);
@@ -154,6 +156,7 @@ async fn the_runner_has_exactly_the_workloads_rights_on_files() {
 #[tokio::test]
 async fn landlock_leaves_only_the_named_trees_writable() {
     if !is_root() || !Path::new("/sys/kernel/security/landlock").exists() && !has_landlock() {
+        println!("skipped: needs root and landlock");
         return;
     }
     let runner = LiveRunner::start_with(|config| {
@@ -229,19 +232,28 @@ fn cgroup_members(cgroup: &TestCgroup) -> usize {
 
 #[tokio::test]
 async fn a_v1_cgroup_kills_what_hides_from_a_timeout() {
-    let Some(cgroup) = TestCgroup::v1("freezer") else { return };
+    let Some(cgroup) = TestCgroup::v1("freezer") else {
+        println!("skipped: needs root and that cgroup hierarchy");
+        return;
+    };
     cgroups_kill_what_hides(CgroupVersion::V1, &cgroup, true).await;
 }
 
 #[tokio::test]
 async fn a_v2_cgroup_kills_what_hides_from_a_timeout() {
-    let Some(cgroup) = TestCgroup::v2() else { return };
+    let Some(cgroup) = TestCgroup::v2() else {
+        println!("skipped: needs root and that cgroup hierarchy");
+        return;
+    };
     cgroups_kill_what_hides(CgroupVersion::V2, &cgroup, true).await;
 }
 
 #[tokio::test]
 async fn cgroups_work_without_a_workload_identity() {
-    let Some(cgroup) = TestCgroup::v2() else { return };
+    let Some(cgroup) = TestCgroup::v2() else {
+        println!("skipped: needs root and that cgroup hierarchy");
+        return;
+    };
     cgroups_kill_what_hides(CgroupVersion::V2, &cgroup, false).await;
 }
 
@@ -249,6 +261,7 @@ async fn cgroups_work_without_a_workload_identity() {
 async fn an_out_of_memory_kill_is_told_from_any_other() {
     let (Some(memory), Some(freezer)) = (TestCgroup::v1("memory"), TestCgroup::v1("freezer"))
     else {
+        println!("skipped: needs root and that cgroup hierarchy");
         return;
     };
     memory.write("memory.limit_in_bytes", "67108864");
@@ -270,6 +283,7 @@ async fn an_out_of_memory_kill_is_told_from_any_other() {
 #[tokio::test]
 async fn a_fork_bomb_ends_with_its_timeout_and_the_runner_goes_on() {
     let (Some(pids), Some(freezer)) = (TestCgroup::v1("pids"), TestCgroup::v1("freezer")) else {
+        println!("skipped: needs root and that cgroup hierarchy");
         return;
     };
     pids.write("pids.max", "150");
@@ -292,7 +306,10 @@ async fn a_fork_bomb_ends_with_its_timeout_and_the_runner_goes_on() {
 
 #[tokio::test]
 async fn a_sandbox_without_room_for_a_process_refuses_commands_by_that_limit() {
-    let Some(pids) = TestCgroup::v1("pids") else { return };
+    let Some(pids) = TestCgroup::v1("pids") else {
+        println!("skipped: needs root and that cgroup hierarchy");
+        return;
+    };
     pids.write("pids.max", "5");
     let runner = LiveRunner::start();
     pids.write("cgroup.procs", &runner.pid().to_string());
