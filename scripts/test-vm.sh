@@ -27,7 +27,7 @@ if [ ! "$vm/root.img" -nt "$0" ]; then
   echo "making the VM's root file system (once)"
   rm -rf "$vm/root"
   mmdebstrap --quiet --variant=minbase --mode=root \
-    --include=linux-image-cloud-amd64,initramfs-tools,bash,coreutils,procps,python3-minimal,iproute2,nftables,btrfs-progs,kmod,mount,e2fsprogs \
+    --include=linux-image-cloud-amd64,initramfs-tools,bash,coreutils,procps,python3,iproute2,nftables,btrfs-progs,kmod,mount,e2fsprogs \
     bookworm "$vm/root"
   cat > "$vm/root/sbin/vm-init" <<'INIT'
 #!/bin/sh
