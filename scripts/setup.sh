@@ -1,15 +1,24 @@
 #!/usr/bin/env bash
 # Installs what Sandbank needs to be built and run on Debian or Ubuntu, and nothing else.
 #
-#   scripts/setup.sh           to build and serve
-#   scripts/setup.sh --test    also what the tests use
-#   scripts/setup.sh --bench   also what the benchmark compares with
+#   scripts/setup.sh                  to build and serve
+#   scripts/setup.sh --test           also what the tests use
+#   scripts/setup.sh --bench          also what the benchmark compares with
+#   scripts/setup.sh --instructions   also what counts instructions
+#   scripts/setup.sh --fuzz           also what fuzzing is linked with
+#   scripts/setup.sh --schemathesis   also what checks the API's document
 #
 # Safe to run again: it looks first, says what it is about to install, and is silent when
 # nothing is missing.
 set -euo pipefail
 
 readonly MIN_RUST_MINOR=94
+
+# Where apt has no rustup (Debian 12), its installer comes from Rust's own host. The sums are those
+# published beside it; change version and sums together.
+readonly RUSTUP_VERSION=1.28.2
+readonly RUSTUP_SHA256_X86_64=20a06e644b0d9bd2fbdbfd52d42540bdde820ea7df86e92e533c073da0cdd43c
+readonly RUSTUP_SHA256_AARCH64=e3853c5a252fca15252d07cb23a1bdd9377a8c6f3efa01531109281ae47f841c
 
 fail() {
     printf 'setup: %s\nhint: %s\n' "$1" "$2" >&2
@@ -19,28 +28,37 @@ fail() {
 level=serve
 case "${1:-}" in
     "") ;;
-    --test) level=test ;;
-    --bench) level=bench ;;
+    --test | --bench | --instructions | --fuzz | --schemathesis) level=${1#--} ;;
     -h | --help)
-        sed -n '2,9s/^# \{0,1\}//p' "$0"
+        sed -n '2,12s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
-    *) fail "unknown option $1" "use --test, --bench or nothing" ;;
+    *) fail "unknown option $1" "see $0 --help" ;;
 esac
+cd "$(dirname "$0")/.."
+
+TOOLCHAIN=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+readonly TOOLCHAIN
 
 [ "$(uname -s)" = Linux ] || fail "Sandbank's native engine needs Linux, this is $(uname -s)" \
     "use a Linux machine or virtual machine"
 
 # Administration tools live in sbin and rustup's in the home directory; neither is in everybody's PATH.
-PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin:${HOME:-/root}/.cargo/bin"
+# Rustup's go first: a distribution's older cargo may be there too.
+export HOME="${HOME:-/root}"
+readonly CARGO_BIN="${CARGO_HOME:-$HOME/.cargo}/bin"
+PATH="$CARGO_BIN:$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 packages=()
+peers=()
+into=packages
 need() { # need <package> <program>...: the package is wanted when a program is not found
     local package=$1 program
+    local -n list=$into
     shift
     for program in "$@"; do
         if ! command -v "$program" >/dev/null 2>&1; then
-            packages+=("$package")
+            list+=("$package")
             return
         fi
     done
@@ -56,10 +74,29 @@ need btrfs-progs mkfs.btrfs btrfs
 if command -v cc >/dev/null 2>&1 && [ ! -e "$(cc -print-file-name=libc.a)" ]; then
     packages+=(libc6-dev)
 fi
-if [ "$level" != serve ]; then
-    need bubblewrap bwrap
-    need python3 python3
-fi
+case "$level" in
+    test)
+        need bubblewrap bwrap
+        need python3 python3
+        need procps ps
+        need e2fsprogs mkfs.ext4 e2fsck
+        need mount losetup
+        need perl-base perl
+        ;;
+    fuzz) need g++ c++ ;;
+    schemathesis)
+        need python3 python3
+        python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
+        ;;
+    bench)
+        into=peers
+        need bubblewrap bwrap
+        need crun crun
+        need runc runc
+        need docker.io dockerd
+        ;;
+    instructions) need valgrind valgrind ;;
+esac
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then
@@ -82,9 +119,45 @@ install_packages() {
         fail "these packages are missing: $list" \
             "run as root: apt-get install --no-install-recommends $list"
     echo "setup: installing with apt-get: $list"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq ||
+        fail "apt-get update failed" "its message is above; check this machine's network and apt sources"
     as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+        apt-get install -y -qq --no-install-recommends --no-remove "$@" >/dev/null ||
+        fail "apt-get could not install: $list" "its message is above; repair it and run this again"
+}
+
+# What the benchmark compares with. It does without those that cannot be had, and says so; services
+# must not start, as it runs a Docker daemon of its own and ends it.
+install_peers() {
+    local policy=/usr/sbin/policy-rc.d ours=no status=0 service
+    if [ ! -e "$policy" ] && can_be_root; then
+        ours=yes
+        # Whatever ends this, other packages' services must start as ever.
+        trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
+        trap 'exit 130' INT TERM
+        printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+        as_root chmod +x "$policy"
+    fi
+    (
+        trap - EXIT
+        install_packages "$@"
+    ) || status=$?
+    if [ "$ours" = yes ]; then
+        as_root rm -f "$policy"
+        trap - EXIT INT TERM
+    fi
+    if [ "$status" != 0 ]; then
+        echo "setup: the benchmark goes on without what is missing of: $*" >&2
+    elif [ -d /run/systemd/system ]; then
+        case " $* " in *" docker.io "*)
+            for service in docker.service docker.socket containerd.service; do
+                as_root systemctl disable --quiet "$service" 2>/dev/null || true
+            done
+            echo "setup: Docker is installed but neither started nor enabled; to have it:" \
+                "systemctl enable --now docker"
+            ;;
+        esac
+    fi
 }
 
 rust_minor() { # the N of cargo 1.N.x; empty when cargo is absent or cannot start
@@ -97,23 +170,63 @@ rust_is_enough() {
     [ -n "$minor" ] && [ "$minor" -ge "$MIN_RUST_MINOR" ]
 }
 
+readonly RUST_ADVICE="install Rust 1.$MIN_RUST_MINOR or newer: https://rustup.rs, then run this again"
+
+# Downloads rustup's installer, checks it, and installs rustup for this user.
+install_rust_from_rust_host() {
+    local triple sum root url dir
+    case "$(uname -m)" in
+        x86_64) triple=x86_64-unknown-linux-gnu sum=$RUSTUP_SHA256_X86_64 ;;
+        aarch64 | arm64) triple=aarch64-unknown-linux-gnu sum=$RUSTUP_SHA256_AARCH64 ;;
+        *) fail "Rust is missing, and this knows no installer for $(uname -m)" "$RUST_ADVICE" ;;
+    esac
+    root="${RUSTUP_UPDATE_ROOT:-${RUSTUP_DIST_SERVER:-https://static.rust-lang.org}/rustup}"
+    url="$root/archive/$RUSTUP_VERSION/$triple/rustup-init"
+    echo "setup: installing Rust $TOOLCHAIN with rustup $RUSTUP_VERSION for $(id -un):" \
+        "programs in $CARGO_BIN, toolchain in ${RUSTUP_HOME:-$HOME/.rustup}; shell profiles stay as they are"
+    echo "setup: downloading $url"
+    dir=$(mktemp -d)
+    # shellcheck disable=SC2064 # the directory of now is the one to remove
+    trap "rm -rf '$dir'" EXIT
+    curl --fail --location --retry 3 --connect-timeout 20 --progress-bar --output "$dir/rustup-init" "$url" ||
+        fail "the download of $url failed" \
+            "check this machine's network and proxy, or set RUSTUP_UPDATE_ROOT to a mirror; or $RUST_ADVICE"
+    echo "$sum  $dir/rustup-init" | sha256sum --check --status ||
+        fail "what came from $url is not rustup $RUSTUP_VERSION: its sha256 is $(sha256sum <"$dir/rustup-init" | cut -d ' ' -f 1), not $sum" \
+            "try again; if it stays so, something between here and there changes downloads: do not run it"
+    chmod +x "$dir/rustup-init"
+    # Other Rust programs in PATH, too old ones, are no reason for rustup to stop.
+    RUSTUP_INIT_SKIP_PATH_CHECK=yes "$dir/rustup-init" -y --no-modify-path --profile minimal \
+        --default-toolchain none ||
+        fail "rustup could not be installed" \
+            "its message is above; a full disk is the usual reason. Then run this again"
+    hash -r
+}
+
 install_rust() {
-    local advice="install Rust 1.$MIN_RUST_MINOR or newer: https://rustup.rs, then run this again"
     if ! command -v rustup >/dev/null 2>&1; then
-        apt-cache policy rustup 2>/dev/null | grep -q 'Candidate: [0-9]' ||
-            fail "cargo 1.$MIN_RUST_MINOR or newer is missing" "$advice"
-        install_packages rustup
+        # apt's rustup and apt's cargo exclude each other; nothing that is there is removed.
+        if can_be_root && ! command -v cargo >/dev/null 2>&1 && apt-cache policy rustup 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+            install_packages rustup
+        else
+            install_rust_from_rust_host
+        fi
     fi
-    echo "setup: installing the stable Rust toolchain with rustup"
-    rustup toolchain install stable --profile minimal --component clippy --component rustfmt
-    rustup default stable
-    rust_is_enough || fail "cargo is $(cargo --version 2>/dev/null || echo absent) even after rustup" "$advice"
+    if ! rust_is_enough; then
+        echo "setup: installing Rust $TOOLCHAIN with rustup"
+        rustup toolchain install "$TOOLCHAIN" --profile minimal --component clippy --component rustfmt ||
+            fail "rustup could not install Rust $TOOLCHAIN" \
+                "its message is above; check network and disk space, then run this again"
+    fi
+    rust_is_enough ||
+        fail "cargo is $(cargo --version 2>/dev/null || echo absent) even after rustup" "$RUST_ADVICE"
 }
 
 if [ "${#packages[@]}" -gt 0 ]; then
     mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
     install_packages "${packages[@]}"
 fi
+[ "${#peers[@]}" = 0 ] || install_peers "${peers[@]}"
 
 rust_is_enough || install_rust
 
