@@ -3,16 +3,17 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-vm lint fmt-check clippy deny bench fuzz clean
+.PHONY: help setup serve test test-vm torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
 
-# Where rustup puts cargo, for shells that have not been told.
-export PATH := $(PATH):$(HOME)/.cargo/bin
+# Where rustup puts cargo, for shells that have not been told; before an older cargo of the system.
+export HOME ?= /root
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
 
 SANDBANK := target/release/sandbank
 
 help: ## List the targets
 	@echo 'usage: make <target>'
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: ## Build the release binary and start the server on this machine (ARGS="--port 9000")
 	@scripts/setup.sh
@@ -23,6 +24,11 @@ test: ## Everything that guards a commit: format, lints, all tests
 	@scripts/setup.sh --test
 	@$(MAKE) --no-print-directory fmt-check clippy
 	cargo test --workspace --locked
+
+torture: ## The longest suites at full length: 200 kills, 20 GiB of output, 1 000 machines (as root)
+	@scripts/setup.sh --test
+	SANDBANK_TORTURE=full cargo test --locked --package sandbank-cli --test never_lies --test never_loses -- --nocapture
+	SANDBANK_TORTURE=full cargo test --locked --package sandbank-engine-native --test siblings -- --nocapture
 
 test-vm: ## The engine's tests on a pure cgroup v2 kernel, in a small VM under qemu (as root)
 	scripts/test-vm.sh
@@ -43,9 +49,17 @@ bench: ## Measure this machine against its peers into docs/benchmarks.md (ARGS="
 	cargo build --release --locked --package sandbank-cli
 	$(SANDBANK) bench --write docs/benchmarks.md $(ARGS)
 
-fuzz: ## Fuzz the parsers of hostile input (not there yet)
-	@echo 'make fuzz: there are no fuzz targets yet; the parsers are property-tested by `make test`' >&2
-	@exit 1
+instructions: ## Count the instructions of hot paths against the committed counts (ARGS="--bless")
+	@scripts/setup.sh --instructions
+	@scripts/count-instructions.sh $(ARGS)
+
+fuzz: ## Fuzz the parsers of hostile input, each for FUZZ_SECONDS (default 30)
+	@scripts/setup.sh --fuzz
+	@scripts/fuzz.sh
+
+schemathesis: ## Check a daemon against its own OpenAPI document, in about three minutes (as root)
+	@scripts/setup.sh --schemathesis
+	@scripts/schemathesis.sh
 
 clean: ## Remove what builds left behind (sandboxes and data directories stay)
 	cargo clean

@@ -7,10 +7,10 @@ vm=.build/vm
 mkdir -p "$vm"
 
 if [ $# -eq 0 ]; then
-  tests=(--test cgroup_v2 --test limits --test posture --test lifecycle --test isolation)
-  mapfile -t binaries < <(cargo test --locked --package sandbank-engine-native "${tests[@]}" --no-run 2>&1 |
+  tests=(cgroup_v2 limits posture lifecycle isolation containment attacks siblings)
+  mapfile -t binaries < <(cargo test --locked --package sandbank-engine-native "${tests[@]/#/--test=}" --no-run 2>&1 |
     sed -n 's/.*Executable .*(\(.*\))$/\1/p')
-  [ ${#binaries[@]} -eq 5 ] || { echo "building the tests failed: run cargo test -p sandbank-engine-native --no-run" >&2; exit 1; }
+  [ ${#binaries[@]} -eq ${#tests[@]} ] || { echo "building the tests failed: run cargo test -p sandbank-engine-native --no-run" >&2; exit 1; }
   set -- "${binaries[@]}"
 fi
 

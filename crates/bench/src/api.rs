@@ -79,11 +79,11 @@ impl Api {
         Ok(answer["commandId"].as_str().context("a start without commandId")?.to_owned())
     }
 
-    /// Starts a command and waits for its ending; anything but exit code 0 is an error.
+    /// Runs a command to its ending in one request; anything but exit code 0 is an error. This is
+    /// what "command" means in every part.
     pub(crate) async fn run(&self, id: &str, argv: &[&str]) -> anyhow::Result<()> {
-        let command = self.start(id, argv).await?;
-        let path = format!("/v1/sandboxes/{id}/commands/{command}/wait");
-        let answer = self.client.call(Method::GET, &path, None).await?;
+        let path = format!("/v1/sandboxes/{id}/commands?wait=true");
+        let answer = self.client.call(Method::POST, &path, Some(json!({ "argv": argv }))).await?;
         anyhow::ensure!(answer["exitCode"] == 0, "{argv:?} ended with {answer}");
         Ok(())
     }
@@ -128,6 +128,34 @@ impl Api {
     pub(crate) async fn delete_file(&self, id: &str, path: &str) -> anyhow::Result<()> {
         let path = format!("/v1/sandboxes/{id}/files?path={path}");
         self.client.call(Method::DELETE, &path, None).await.map(drop)
+    }
+
+    /// A command on a terminal of its own.
+    pub(crate) async fn start_terminal(&self, id: &str, argv: &[&str]) -> anyhow::Result<String> {
+        let path = format!("/v1/sandboxes/{id}/commands");
+        let body = json!({ "argv": argv, "pty": { "rows": 24, "cols": 80 } });
+        let answer = self.client.call(Method::POST, &path, Some(body)).await?;
+        Ok(answer["commandId"].as_str().context("a start without commandId")?.to_owned())
+    }
+
+    /// What a person types after `offset` bytes.
+    pub(crate) async fn type_in(
+        &self,
+        id: &str,
+        command: &str,
+        offset: u64,
+        keys: &'static [u8],
+    ) -> anyhow::Result<()> {
+        let path = format!("/v1/sandboxes/{id}/commands/{command}/stdin?offset={offset}");
+        self.client.send_bytes(Method::POST, &path, Bytes::from_static(keys)).await
+    }
+
+    pub(crate) async fn pause(&self, id: &str) -> anyhow::Result<()> {
+        self.client.call(Method::POST, &format!("/v1/sandboxes/{id}:pause"), None).await.map(drop)
+    }
+
+    pub(crate) async fn resume(&self, id: &str) -> anyhow::Result<()> {
+        self.client.call(Method::POST, &format!("/v1/sandboxes/{id}:resume"), None).await.map(drop)
     }
 
     pub(crate) async fn is_healthy(&self) -> bool {

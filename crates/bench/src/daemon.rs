@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::api::Api;
-use crate::http::Client;
+use crate::http::{Address, Client};
 use crate::limits;
 
 pub(crate) struct PrivateDaemon {
@@ -38,7 +38,7 @@ impl PrivateDaemon {
             .spawn()
             .context("start a private daemon")?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let api = Api::new(Client::new(address, String::new()));
+        let api = Api::new(Client::new(Address::Tcp(address), None));
         let mut daemon = Self { child, dir: Some(dir), data_dir, api };
         if let Err(error) = daemon.become_healthy(address).await {
             let error = error.context(daemon.log_tail());
@@ -69,7 +69,7 @@ impl PrivateDaemon {
             tokio::time::sleep(limits::POLL).await;
         }
         let token = fs::read_to_string(self.data_dir.join("token")).context("read the token")?;
-        self.api = Api::new(Client::new(address, token.trim().to_owned()));
+        self.api = Api::new(Client::new(Address::Tcp(address), Some(token.trim().to_owned())));
         Ok(())
     }
 

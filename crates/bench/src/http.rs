@@ -2,6 +2,7 @@
 //! server's. Each caller has a connection to itself; idle ones are used again.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -9,22 +10,34 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use http::{Method, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::limits;
 
+/// Where a server listens.
+#[derive(Debug, Clone)]
+pub(crate) enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
 pub(crate) struct Client {
-    address: SocketAddr,
-    token: String,
+    address: Address,
+    /// None where the server asks for none.
+    token: Option<String>,
     idle: Mutex<Vec<SendRequest<Payload>>>,
 }
+
+/// A connection that no longer speaks HTTP.
+pub(crate) type Raw = TokioIo<hyper::upgrade::Upgraded>;
 
 /// An answer whose body is still to be read. Its connection is not used again.
 pub(crate) struct Reply {
@@ -33,7 +46,7 @@ pub(crate) struct Reply {
 }
 
 impl Client {
-    pub(crate) fn new(address: SocketAddr, token: String) -> Self {
+    pub(crate) fn new(address: Address, token: Option<String>) -> Self {
         Self { address, token, idle: Mutex::default() }
     }
 
@@ -44,8 +57,28 @@ impl Client {
         path: &str,
         body: Option<Value>,
     ) -> anyhow::Result<Value> {
+        let payload = body.map_or_else(Payload::empty, |value| Payload::json(&value));
+        self.exchange(method, path, payload).await
+    }
+
+    /// Sends bytes as they are, for an answer that only must be a success.
+    pub(crate) async fn send_bytes(
+        &self,
+        method: Method,
+        path: &str,
+        bytes: Bytes,
+    ) -> anyhow::Result<()> {
+        let length = bytes.len() as u64;
+        self.exchange(method, path, Payload::repeated(bytes, length)).await.map(drop)
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        payload: Payload,
+    ) -> anyhow::Result<Value> {
         let exchange = async {
-            let payload = body.map_or_else(Payload::empty, |value| Payload::json(&value));
             let (connection, response) = self.send(method.clone(), path, payload).await?;
             let status = response.status();
             let answer = response.into_body().collect().await?.to_bytes();
@@ -56,8 +89,7 @@ impl Client {
             }
             serde_json::from_slice(&answer).context("the answer is not JSON")
         };
-        let answer = within(limits::CALL, exchange).await;
-        answer.with_context(|| format!("{method} {path}"))
+        within(limits::CALL, exchange).await.with_context(|| format!("{method} {path}"))
     }
 
     /// Sends `payload` and leaves the answer's body to the caller.
@@ -84,24 +116,51 @@ impl Client {
         within(limits::TRANSFER, exchange).await.with_context(|| format!("{method} {path}"))
     }
 
+    /// Asks for a connection without HTTP, and is given its two directions.
+    pub(crate) async fn upgrade(&self, path: &str, body: &Value) -> anyhow::Result<Raw> {
+        let exchange = async {
+            let mut request = self.request(Method::POST, path, Payload::json(body))?;
+            let headers = request.headers_mut();
+            headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+            headers.insert(header::UPGRADE, HeaderValue::from_static("tcp"));
+            let response = self.connect().await?.send_request(request).await?;
+            let status = response.status();
+            anyhow::ensure!(status == StatusCode::SWITCHING_PROTOCOLS, "{status}");
+            Ok(TokioIo::new(hyper::upgrade::on(response).await?))
+        };
+        within(limits::CALL, exchange).await.with_context(|| format!("POST {path}"))
+    }
+
     async fn send(
         &self,
         method: Method,
         path: &str,
         payload: Payload,
     ) -> anyhow::Result<(SendRequest<Payload>, Response<Incoming>)> {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::HOST, self.address.to_string())
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.token));
-        if let Some(kind) = payload.content_type {
-            request = request.header(header::CONTENT_TYPE, kind);
-        }
-        let request = request.body(payload)?;
+        let request = self.request(method, path, payload)?;
         let mut connection = self.connection().await?;
         let response = connection.send_request(request).await?;
         Ok((connection, response))
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        payload: Payload,
+    ) -> anyhow::Result<Request<Payload>> {
+        let host = match &self.address {
+            Address::Tcp(address) => address.to_string(),
+            Address::Unix(_) => "localhost".to_owned(),
+        };
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, host);
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if let Some(kind) = payload.content_type {
+            request = request.header(header::CONTENT_TYPE, kind);
+        }
+        Ok(request.body(payload)?)
     }
 
     /// An idle connection that the server has not closed, or a new one.
@@ -111,11 +170,18 @@ impl Client {
                 return Ok(idle);
             }
         }
-        let stream = TcpStream::connect(self.address).await?;
-        stream.set_nodelay(true)?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        Ok(sender)
+        self.connect().await
+    }
+
+    async fn connect(&self) -> anyhow::Result<SendRequest<Payload>> {
+        match &self.address {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                handshake(stream).await
+            }
+            Address::Unix(path) => handshake(UnixStream::connect(path).await?).await,
+        }
     }
 
     fn take(&self) -> Option<SendRequest<Payload>> {
@@ -125,6 +191,14 @@ impl Client {
     fn keep(&self, connection: SendRequest<Payload>) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
     }
+}
+
+async fn handshake(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> anyhow::Result<SendRequest<Payload>> {
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection.with_upgrades());
+    Ok(sender)
 }
 
 impl Reply {
@@ -165,7 +239,7 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    fn json(value: &Value) -> Self {
+    pub(crate) fn json(value: &Value) -> Self {
         let piece = Bytes::from(value.to_string());
         let left = piece.len() as u64;
         Self { piece, left, content_type: Some("application/json") }

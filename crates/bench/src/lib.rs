@@ -47,22 +47,36 @@ const SPARE_SANDBOXES: usize = 64;
 pub async fn run(options: Options) -> anyhow::Result<Report> {
     let begin = Instant::now();
     // From here on a signal ends the run in order, even while the daemon starts.
-    let interrupts = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?];
+    let mut interrupts = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?];
     let load_before = machine::load_average();
-    let peers = Peers::find()?;
     let progress = Progress::new();
+    progress.begin("peers", 0);
+    let peers = tokio::select! {
+        peers = Peers::find() => peers?,
+        reason = interrupted(&mut interrupts) => return Err(reason),
+    };
     let scale = options.scale();
-    let daemon = PrivateDaemon::start(&options.binary, scale.density + SPARE_SANDBOXES).await?;
+    let daemon = PrivateDaemon::start(&options.binary, scale.density + SPARE_SANDBOXES).await;
+    let daemon = match daemon {
+        Ok(daemon) => daemon,
+        Err(error) => {
+            peers.finish().await?;
+            return Err(error);
+        }
+    };
     let machine = Machine::describe(daemon.data_dir(), load_before);
     let run = Run { scale, daemon: &daemon, peers: &peers, progress: &progress };
     let outcome = tokio::select! {
         outcome = sections(&options, &run) => outcome,
-        reason = interrupted(interrupts) => Err(reason),
+        reason = interrupted(&mut interrupts) => Err(reason),
     };
     progress.end();
     let finished = daemon.finish().await;
+    let (contenders, skipped) = (peers.contenders(), peers.skipped.clone());
+    let peers_finished = peers.finish().await;
     let sections = outcome?;
     finished?;
+    peers_finished?;
     Ok(Report {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         debug_build: cfg!(debug_assertions),
@@ -70,8 +84,9 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
         measured_on: today(),
         command: options.command_line(),
         machine,
-        contenders: peers.contenders(),
-        skipped: peers.skipped,
+        contenders,
+        skipped,
+        unmeasured: unmeasured(&options),
         sections,
         took_s: begin.elapsed().as_secs_f64(),
     })
@@ -85,9 +100,25 @@ async fn sections(options: &Options, run: &Run<'_>) -> anyhow::Result<Vec<Sectio
     Ok(sections)
 }
 
-async fn interrupted([mut interrupt, mut terminate]: [Signal; 2]) -> anyhow::Error {
+async fn interrupted([interrupt, terminate]: &mut [Signal; 2]) -> anyhow::Error {
     tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
     Interrupted.into()
+}
+
+/// Goals of the performance budget that have nothing to measure, or were left out.
+fn unmeasured(options: &Options) -> Vec<Skipped> {
+    let nothing = [
+        ("claim from a pool", "this version keeps no pool of sandboxes"),
+        ("builtin in the remembered shell", "this version remembers no shell"),
+        ("tree and search against `find` and `rg`", "this version has no such routes"),
+        ("fork of a workspace", "this version does not fork"),
+        ("engine docker", "this version has the native engine only"),
+    ];
+    let nothing = nothing.map(|(name, reason)| (name.to_owned(), reason));
+    let left_out = Part::ALL.into_iter().filter(|part| !options.wants(*part));
+    let left_out = left_out.map(|part| (part.name().to_owned(), "this run left the part out"));
+    let all = nothing.into_iter().chain(left_out);
+    all.map(|(name, reason)| Skipped { name, reason: reason.to_owned() }).collect()
 }
 
 /// `Sun, 15 Nov 2026`.

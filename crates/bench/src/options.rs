@@ -10,7 +10,7 @@ pub struct Options {
     pub quick: bool,
     /// All parts when empty.
     pub only: Vec<Part>,
-    /// Idle sandboxes of the density part.
+    /// Most idle sandboxes of the density part.
     pub density: Option<usize>,
     /// The `sandbank` program whose `serve` is measured.
     pub binary: PathBuf,
@@ -29,20 +29,33 @@ pub enum Part {
     Command,
     Stream,
     Files,
+    Terminal,
+    Pause,
     Throughput,
+    Growth,
     Density,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{0:?} is no part of the benchmark; there are create, command, stream, files, throughput, density"
+    "{0:?} is no part of the benchmark; there are create, command, stream, files, terminal, pause, \
+     throughput, growth, density"
 )]
 pub struct UnknownPart(String);
 
 impl Part {
     /// In the order they run: density last, because it leaves the most behind in the kernel.
-    pub const ALL: [Self; 6] =
-        [Self::Create, Self::Command, Self::Stream, Self::Files, Self::Throughput, Self::Density];
+    pub const ALL: [Self; 9] = [
+        Self::Create,
+        Self::Command,
+        Self::Stream,
+        Self::Files,
+        Self::Terminal,
+        Self::Pause,
+        Self::Throughput,
+        Self::Growth,
+        Self::Density,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -50,7 +63,10 @@ impl Part {
             Self::Command => "command",
             Self::Stream => "stream",
             Self::Files => "files",
+            Self::Terminal => "terminal",
+            Self::Pause => "pause",
             Self::Throughput => "throughput",
+            Self::Growth => "growth",
             Self::Density => "density",
         }
     }
@@ -94,7 +110,10 @@ impl Options {
 
     pub(crate) fn scale(&self) -> Scale {
         let scale = if self.quick { Scale::QUICK } else { Scale::FULL };
-        Scale { density: self.density.unwrap_or(scale.density).max(1), ..scale }
+        match self.density {
+            Some(count) => Scale { density: count.max(1), looks: &[], ..scale },
+            None => scale,
+        }
     }
 }
 
@@ -112,6 +131,14 @@ pub(crate) struct Scale {
     /// Sandboxes made in one throughput slice.
     pub(crate) slice: usize,
     pub(crate) density: usize,
+    /// With how many alive, on the way to that, everything is looked at; fifths of the way when empty.
+    pub(crate) looks: &'static [usize],
+    /// Peers that take long have a turn in every so manieth round.
+    pub(crate) slow_every: usize,
+    /// Terminals open at the same time.
+    pub(crate) terminals: usize,
+    /// Readers who do not read, each of whom makes the daemon larger.
+    pub(crate) idle_readers: usize,
     /// Commands and listings at each step of the density part.
     pub(crate) probes: usize,
 }
@@ -124,7 +151,11 @@ impl Scale {
         stream_bytes: 2 << 30,
         file_bytes: 256 << 20,
         slice: 100,
-        density: 200,
+        density: 3000,
+        looks: &[100, 1000, 2000, 3000],
+        slow_every: 4,
+        terminals: 100,
+        idle_readers: 400,
         probes: 40,
     };
     const QUICK: Self = Self {
@@ -134,7 +165,11 @@ impl Scale {
         stream_bytes: 64 << 20,
         file_bytes: 32 << 20,
         slice: 10,
-        density: 20,
+        density: 60,
+        looks: &[20, 60],
+        slow_every: 5,
+        terminals: 20,
+        idle_readers: 60,
         probes: 5,
     };
 }

@@ -21,6 +21,8 @@ pub struct Report {
     /// Peers and variants that took part, with what exactly was run.
     pub contenders: Vec<Contender>,
     pub skipped: Vec<Skipped>,
+    /// Goals that this run could say nothing about.
+    pub unmeasured: Vec<Skipped>,
     pub sections: Vec<Section>,
     pub took_s: f64,
 }
@@ -103,7 +105,10 @@ pub struct Series {
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     pub what: String,
+    /// Of medians.
     pub value: f64,
+    /// The same of the slow ends; none where that is not a thing of its own.
+    pub p95: Option<f64>,
     pub unit: Unit,
     pub better: Better,
     pub goal: Option<Goal>,
@@ -142,23 +147,51 @@ impl Section {
         self.facts.push(Fact { name: name.into(), value, unit });
     }
 
-    pub fn median(&self, measure: &str, who: &str) -> Option<f64> {
+    pub fn summary(&self, measure: &str, who: &str) -> Option<&Summary> {
         let series = self.series.iter().find(|s| s.measure == measure && s.who == who)?;
-        Some(series.summary.p50)
+        Some(&series.summary)
+    }
+
+    pub fn median(&self, measure: &str, who: &str) -> Option<f64> {
+        self.summary(measure, who).map(|summary| summary.p50)
     }
 
     /// Adds the ratio of two medians; nothing when one of them was not measured.
     pub fn compare(&mut self, measure: &str, subject: &str, peer: &str, goal: Option<Goal>) {
-        let Some(series) = self.series.iter().find(|s| s.measure == measure) else { return };
-        let better = series.unit.better();
-        let (Some(ours), Some(theirs)) =
-            (self.median(measure, subject), self.median(measure, peer))
-        else {
-            return;
-        };
-        let what = format!("{measure}: {subject} ÷ {peer}");
-        let value = ours / theirs;
-        self.comparisons.push(Comparison { what, value, unit: Unit::Times, better, goal });
+        let Some((ours, theirs, better)) = self.pair(measure, subject, peer) else { return };
+        self.comparisons.push(Comparison {
+            what: format!("{measure}: {subject} ÷ {peer}"),
+            value: ours.p50 / theirs.p50,
+            p95: Some(ours.p95 / theirs.p95),
+            unit: Unit::Times,
+            better,
+            goal,
+        });
+    }
+
+    /// Adds how many times faster the subject's times are; nothing when one was not measured.
+    pub fn times_faster(&mut self, measure: &str, subject: &str, peer: &str, goal: Option<Goal>) {
+        let Some((ours, theirs, _)) = self.pair(measure, subject, peer) else { return };
+        self.comparisons.push(Comparison {
+            what: format!("{measure}: {subject} faster than {peer}"),
+            value: theirs.p50 / ours.p50,
+            p95: Some(theirs.p95 / ours.p95),
+            unit: Unit::Times,
+            better: Better::Higher,
+            goal,
+        });
+    }
+
+    /// Adds a figure of its own with a goal.
+    pub fn figure(&mut self, what: impl Into<String>, value: f64, unit: Unit, goal: Goal) {
+        let (what, better, goal) = (what.into(), unit.better(), Some(goal));
+        self.comparisons.push(Comparison { what, value, p95: None, unit, better, goal });
+    }
+
+    fn pair(&self, measure: &str, subject: &str, peer: &str) -> Option<(Summary, Summary, Better)> {
+        let series = self.series.iter().find(|s| s.measure == measure)?;
+        let (ours, theirs) = (self.summary(measure, subject)?, self.summary(measure, peer)?);
+        Some((*ours, *theirs, series.unit.better()))
     }
 }
 
@@ -183,6 +216,15 @@ mod tests {
         section.compare("ready", SUBJECT, "bwrap", Some(Goal::AtMost(1.0)));
         assert_eq!(section.comparisons[0].value, 0.5);
         assert_eq!(section.comparisons[0].better, Better::Lower);
+    }
+
+    #[test]
+    fn faster_is_the_other_way_round() {
+        let mut section = section();
+        section.times_faster("ready", SUBJECT, "bwrap", Some(Goal::AtLeast(3.0)));
+        let comparison = &section.comparisons[0];
+        assert_eq!((comparison.value, comparison.better), (2.0, Better::Higher));
+        assert!(!comparison.goal.unwrap().is_met_by(comparison.value));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub struct Summary {
     pub p50: f64,
     /// 95 % of the samples were at least as good as this: the slow end, for times and for rates.
     pub p95: f64,
+    pub p99: f64,
     pub best: f64,
     pub worst: f64,
 }
@@ -30,7 +31,7 @@ impl Summary {
         }
         let (best, worst) = (*sorted.first()?, *sorted.last()?);
         let at = |fraction| quantile(&sorted, fraction);
-        Some(Self { n: sorted.len(), p50: at(0.5), p95: at(0.95), best, worst })
+        Some(Self { n: sorted.len(), p50: at(0.5), p95: at(0.95), p99: at(0.99), best, worst })
     }
 }
 

@@ -84,7 +84,22 @@ impl RunnerClient {
     }
 
     pub async fn start(&self, spec: &CommandSpec) -> Result<Started, ChannelError> {
-        self.post("/commands", spec).await
+        let started: Started = self.post("/commands", spec).await?;
+        about(&spec.id, &started.status)?;
+        Ok(started)
+    }
+
+    /// Starts a command and stays for its ending, at most for `patience`: a short command takes
+    /// one request. The status says whether it has ended.
+    pub async fn start_and_wait(
+        &self,
+        spec: &CommandSpec,
+        patience: Duration,
+    ) -> Result<Started, ChannelError> {
+        let path = format!("/commands?wait_ms={}", patience.as_millis());
+        let started: Started = self.post_within(ANSWER_TIMEOUT + patience, &path, spec).await?;
+        about(&spec.id, &started.status)?;
+        Ok(started)
     }
 
     pub async fn commands(&self) -> Result<Vec<CommandStatus>, ChannelError> {
@@ -92,12 +107,12 @@ impl RunnerClient {
     }
 
     pub async fn command(&self, id: &CommandId) -> Result<CommandStatus, ChannelError> {
-        self.answer(self.get(&format!("/commands/{id}"))).await
+        checked(id, self.answer(self.get(&format!("/commands/{id}"))).await?)
     }
 
     /// Resolves when the command has ended, however long that takes.
     pub async fn wait(&self, id: &CommandId) -> Result<CommandStatus, ChannelError> {
-        self.get(&format!("/commands/{id}/wait")).await
+        checked(id, self.get(&format!("/commands/{id}/wait")).await?)
     }
 
     /// Frames numbered above `after`; with `follow` until the command's ending.
@@ -129,7 +144,7 @@ impl RunnerClient {
         id: &CommandId,
         request: &SignalRequest,
     ) -> Result<CommandStatus, ChannelError> {
-        self.post(&format!("/commands/{id}/signal"), request).await
+        checked(id, self.post(&format!("/commands/{id}/signal"), request).await?)
     }
 
     pub async fn resize(
@@ -137,7 +152,7 @@ impl RunnerClient {
         id: &CommandId,
         size: PtySize,
     ) -> Result<CommandStatus, ChannelError> {
-        self.post(&format!("/commands/{id}/resize"), &size).await
+        checked(id, self.post(&format!("/commands/{id}/resize"), &size).await?)
     }
 
     pub async fn read_file(
@@ -238,9 +253,18 @@ impl RunnerClient {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, ChannelError> {
+        self.post_within(ANSWER_TIMEOUT, path, body).await
+    }
+
+    async fn post_within<T: DeserializeOwned>(
+        &self,
+        limit: Duration,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ChannelError> {
         let body = serde_json::to_vec(body).expect("protocol types are plain data");
         let call = async { json(self.call(Method::POST, path, full_body(body)).await?).await };
-        timed(ANSWER_TIMEOUT, call).await?
+        timed(limit, call).await?
     }
 
     async fn call(
@@ -253,7 +277,7 @@ impl RunnerClient {
             .method(method)
             .uri(format!("http://runner{path}"))
             .body(body)
-            .map_err(|error| ChannelError::Violation(error.to_string()))?;
+            .map_err(|error| ChannelError::violation(&error.to_string()))?;
         self.send(request).await
     }
 
@@ -273,6 +297,18 @@ impl RunnerClient {
     }
 }
 
+/// An answer about another command than the one that was asked for is none.
+fn about(id: &CommandId, status: &CommandStatus) -> Result<(), ChannelError> {
+    if status.id == *id {
+        return Ok(());
+    }
+    Err(ChannelError::violation(&format!("asked about {id}, it answered about {}", status.id)))
+}
+
+fn checked(id: &CommandId, status: CommandStatus) -> Result<CommandStatus, ChannelError> {
+    about(id, &status).map(|()| status)
+}
+
 fn fault(status: StatusCode, body: &[u8]) -> Fault {
     serde_json::from_slice(body).unwrap_or_else(|_| {
         Fault::new(FaultCode::Internal, format!("the runner answered {status}"))
@@ -281,13 +317,13 @@ fn fault(status: StatusCode, body: &[u8]) -> Fault {
 
 async fn json<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, ChannelError> {
     let body = bounded(response.into_body()).await?;
-    serde_json::from_slice(&body).map_err(|error| ChannelError::Violation(error.to_string()))
+    serde_json::from_slice(&body).map_err(|error| ChannelError::violation(&error.to_string()))
 }
 
 async fn bounded(body: Incoming) -> Result<Bytes, ChannelError> {
     match Limited::new(body, MAX_JSON_BYTES).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) => Err(ChannelError::Broken(error.to_string())),
+        Err(error) => Err(ChannelError::broken(&error.to_string())),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use sandbank_protocol::{Fault, FrameError};
 
+use crate::limits::MAX_ERROR_CHARS;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
     /// The runner understood and refused.
@@ -20,6 +22,14 @@ pub enum ChannelError {
 }
 
 impl ChannelError {
+    pub(crate) fn broken(text: &str) -> Self {
+        Self::Broken(tame(text))
+    }
+
+    pub(crate) fn violation(text: &str) -> Self {
+        Self::Violation(tame(text))
+    }
+
     /// Whether a new connection may help.
     pub fn is_broken(&self) -> bool {
         matches!(self, Self::Broken(_) | Self::TimedOut(_))
@@ -28,14 +38,20 @@ impl ChannelError {
 
 impl From<hyper::Error> for ChannelError {
     fn from(error: hyper::Error) -> Self {
-        Self::Broken(chain(&error))
+        Self::broken(&chain(&error))
     }
 }
 
 impl From<FrameError> for ChannelError {
     fn from(error: FrameError) -> Self {
-        Self::Violation(error.to_string())
+        Self::violation(&error.to_string())
     }
+}
+
+/// Parts of the text may be the runner's own words: bounded, and nothing that ends a log line.
+fn tame(text: &str) -> String {
+    let visible = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    visible.take(MAX_ERROR_CHARS).collect()
 }
 
 /// hyper's own text rarely names the cause; its sources do.

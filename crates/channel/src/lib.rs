@@ -6,6 +6,9 @@
 mod client;
 mod download;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod limits;
 mod output;
 

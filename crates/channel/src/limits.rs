@@ -21,3 +21,6 @@ pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 512 << 20;
 /// Largest HTTP/2 frame taken from a runner: output comes in frames of 128 KiB, and splitting
 /// them into the default 16 KiB costs a system call each.
 pub(crate) const MAX_FRAME_BYTES: u32 = 256 << 10;
+
+/// What an error says of a runner's answer is cut to this many characters.
+pub(crate) const MAX_ERROR_CHARS: usize = 500;

@@ -25,7 +25,7 @@ impl OutputStream {
             match self.body.frame().await {
                 Some(chunk) => {
                     if let Ok(data) = chunk?.into_data() {
-                        self.decoder.push(&data);
+                        self.decoder.push(data);
                     }
                 }
                 None if self.decoder.has_partial_frame() => {

@@ -28,13 +28,14 @@ use clap::Parser;
 use cli::{Cli, Command};
 use context::Context;
 use failure::{Exit, Failure};
-use sandbank_engine_native::{SPAWNER_ARGUMENT, SPAWNER_FD, spawner_main};
+use sandbank_engine_native::{SPAWNER_ARGUMENT, SPAWNER_FD, keep_freed_memory, spawner_main};
 
 fn main() -> ExitCode {
     // The spawner clones machines, so it must never have had a second thread.
     if std::env::args_os().nth(1).is_some_and(|word| word == SPAWNER_ARGUMENT) {
         spawner_main(SPAWNER_FD);
     }
+    keep_freed_memory();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),

@@ -90,5 +90,9 @@ fn a_second_daemon_on_the_same_data_directory_is_refused() -> anyhow::Result<()>
     let daemon = runtime.block_on(sandbank_test_support::TestDaemon::start(SANDBANK))?;
     let output = serve(daemon.data_dir(), &[])?;
     assert_refusal(&output, 75, &["data directory"]);
+    let check = daemon.cli().args(["serve", "--check"]).output()?;
+    let said = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&check.stderr));
+    assert!(said.contains(&daemon.url()), "{said}");
     runtime.block_on(daemon.finish())
 }

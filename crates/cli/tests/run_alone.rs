@@ -4,7 +4,6 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use sandbank_test_support::{free_port, residue, skip_unless_root};
 
@@ -32,18 +31,9 @@ fn succeeded(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// The kernel lets go of an unmounted loop device in its own time; all else is gone at once.
 #[track_caller]
 fn clean(data: &Path) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    let mut left = residue::of(data);
-    while !left.is_empty()
-        && left.iter().all(|line| line.starts_with("loop device: "))
-        && Instant::now() < deadline
-    {
-        std::thread::sleep(Duration::from_millis(20));
-        left = residue::of(data);
-    }
+    let left = residue::of(data);
     assert!(left.is_empty(), "left on the host: {left:#?}");
 }
 
@@ -72,6 +62,13 @@ fn two_runs_at_once_do_not_wait_for_each_other() -> anyhow::Result<()> {
     }
     let dir = tempfile::tempdir()?;
     let data = dir.path().join("data");
+    let elsewhere = tempfile::tempdir()?;
+    std::fs::create_dir(elsewhere.path().join("etc"))?;
+    let archive = elsewhere.path().join("little.tar");
+    let mut tar = Command::new("tar");
+    tar.arg("cf").arg(&archive).arg("-C").arg(elsewhere.path()).arg("etc");
+    assert!(tar.status()?.success());
+    succeeded(&alone(&data, &["image", "import", "little", archive.to_str().unwrap()]).output()?);
     let words = ["run", "--network", "none", "--", "sh", "-c", "echo ready; cat"];
     let mut first = alone(&data, &words);
     let mut first = first.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -83,6 +80,15 @@ fn two_runs_at_once_do_not_wait_for_each_other() -> anyhow::Result<()> {
         .output()?;
     assert_eq!(succeeded(&second), "second\n");
     assert!(text(&second.stderr).contains("temporary"), "{}", text(&second.stderr));
+    // Nothing is in the image, but it is there.
+    for (image, code, said) in
+        [("little", 127, "\"nothing\": not found"), ("big", 64, "big is not here")]
+    {
+        let words = ["run", "--image", image, "--network", "none", "--", "nothing"];
+        let output = alone(&data, &words).env("TMPDIR", dir.path()).output()?;
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
     let kept = alone(&data, &["run", "--keep", "--", "true"]).output()?;
     assert_eq!(kept.status.code(), Some(75), "{}", text(&kept.stderr));
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sandbank_protocol::WORKSPACE;
 use sandbank_test_support::{TestDaemon, skip_unless_root};
 use serde_json::Value;
 
@@ -131,6 +132,17 @@ async fn a_kept_sandbox_is_used_by_prefix_and_key_and_removed() -> anyhow::Resul
 
     let seen = succeeded(&run(&daemon, &["inspect", prefix]));
     assert!(seen.contains("running") && seen.contains("touch here"), "{seen}");
+    let word = |text: &str| text.split_whitespace().any(|word| word == "here");
+    let exec = run(&daemon, &["exec", prefix, "--json", "--", "ls"]);
+    assert!(exec.status.success());
+    let path = format!("/v1/sandboxes/{id}/commands");
+    let commands = daemon.api()?.call("GET", &path, None).await?;
+    let newest = commands["commands"].as_array().unwrap().last().unwrap()["commandId"].clone();
+    let newest = newest.as_str().unwrap();
+    let shortened = &newest[..newest.len() - 2];
+    assert!(word(&succeeded(&run(&daemon, &["logs", prefix, shortened]))));
+    let outside = run(&daemon, &["cp", &format!("{prefix}:/etc/passwd"), "-"]);
+    assert!(text(&outside.stderr).contains(WORKSPACE), "{}", text(&outside.stderr));
     assert_eq!(succeeded(&run(&daemon, &["rm", prefix])).trim(), id);
     let after = succeeded(&run(&daemon, &["inspect", &id]));
     assert!(after.contains("ended"), "{after}");

@@ -11,6 +11,7 @@
 )]
 
 mod cgroup;
+mod host;
 mod image;
 mod kernel;
 mod lifecycle;
@@ -24,11 +25,21 @@ mod spawner;
 mod storage;
 mod user_namespace;
 
+pub use kernel::memory::keep_freed_memory;
 pub use lifecycle::NativeEngine;
 pub use network::{InvalidSubnet, Subnet};
-pub use settings::{CgroupChoice, NativeSettings, SpawnerProgram};
+pub use settings::{CgroupChoice, NativeSettings, Omitted, SpawnerProgram};
 pub use spawner::{SPAWNER_ARGUMENT, SPAWNER_FD, spawner_main};
 pub use storage::StorageKind;
 
 #[doc(hidden)]
 pub use spawner::become_spawner_if_asked;
+
+/// For fuzz targets only.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub fn archives(data: &[u8]) {
+        crate::image::fuzzing::archives(data);
+    }
+}

@@ -8,6 +8,9 @@ pub(crate) const UID_SLOTS: u32 = 4096;
 /// First id of the first range: above what systemd hands out to containers.
 pub(crate) const UID_BASE: u32 = 0x7000_0000;
 
+/// How long a daemon waits for another to let go of its name on this host; then it is refused.
+pub(crate) const HOST_LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Ids per range.
 pub(crate) const UID_RANGE: u32 = 0x1_0000;
 
@@ -82,3 +85,6 @@ pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(10);
 
 /// Open files the daemon must be allowed for a full stock; with fewer it keeps one of each.
 pub(crate) const FILES_FOR_STOCK: u64 = 1024;
+
+/// A process that the kernel killed for memory is gone by then.
+pub(crate) const OOM_KILL_SETTLED: Duration = Duration::from_secs(2);

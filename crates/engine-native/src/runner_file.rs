@@ -6,6 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
+/// `F_SEAL_EXEC`: the right to execute it stays. From linux/fcntl.h.
+const SEAL_EXEC: SealFlags = SealFlags::from_bits_retain(0x20);
+
 pub(crate) fn seal(program: &[u8]) -> io::Result<OwnedFd> {
     let file = executable_memory()?;
     let mut rest = program;
@@ -15,7 +18,13 @@ pub(crate) fn seal(program: &[u8]) -> io::Result<OwnedFd> {
     }
     rustix::fs::fchmod(&file, Mode::from_bits_retain(0o555))?;
     let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
-    rustix::fs::fcntl_add_seals(&file, seals)?;
+    // Where there is no root, its owner is also the workload's user, who could make it unusable for
+    // all other machines.
+    match rustix::fs::fcntl_add_seals(&file, seals | SEAL_EXEC) {
+        // Kernels before 6.3 do not know it.
+        Err(rustix::io::Errno::INVAL) => rustix::fs::fcntl_add_seals(&file, seals)?,
+        other => other?,
+    }
     let readable = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     Ok(rustix::fs::open(readable, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }

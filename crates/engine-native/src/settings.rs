@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use sandbank_engine::{Control, InstanceId};
+use serde::{Deserialize, Serialize};
 
 use crate::{StorageKind, Subnet};
 
@@ -11,6 +12,8 @@ pub struct NativeSettings {
     /// Machines, images and workspaces live below it. Made 0700 when missing.
     pub data_dir: PathBuf,
     pub instance: InstanceId,
+    /// Another data directory whose images are used instead of this one's; engines may share them.
+    pub images_from: Option<PathBuf>,
     pub storage: StorageKind,
     /// Size of the sparse file behind a btrfs pool.
     pub pool_bytes: u64,
@@ -23,6 +26,8 @@ pub struct NativeSettings {
     pub networks_ready: usize,
     pub cgroups_ready: usize,
     pub spawner: SpawnerProgram,
+    #[doc(hidden)]
+    pub omitted: Omitted,
 }
 
 impl NativeSettings {
@@ -30,6 +35,7 @@ impl NativeSettings {
         Self {
             data_dir: data_dir.into(),
             instance,
+            images_from: None,
             storage: StorageKind::Auto,
             pool_bytes: 64 << 30,
             subnet: Subnet::default(),
@@ -39,7 +45,25 @@ impl NativeSettings {
             networks_ready: 8,
             cgroups_ready: 16,
             spawner: SpawnerProgram::default(),
+            omitted: Omitted::default(),
         }
+    }
+}
+
+/// For tests of the tests of containment: controls that are claimed, but left out of every machine.
+/// A build without debug assertions leaves out none, whatever it is told.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Omitted(Vec<Control>);
+
+impl Omitted {
+    pub(crate) fn contains(&self, control: Control) -> bool {
+        cfg!(debug_assertions) && self.0.contains(&control)
+    }
+}
+
+impl From<Vec<Control>> for Omitted {
+    fn from(controls: Vec<Control>) -> Self {
+        Self(controls)
     }
 }
 

@@ -9,8 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandbank_engine::{EngineError, InstanceId};
 
+use crate::host::Host;
 use crate::limits::{UID_BASE, UID_RANGE, UID_SLOTS};
 use crate::spawner::Spawner;
+
+const CLAIM: &str = "claim a range of user ids";
 
 /// First id of a range on the host.
 pub(crate) fn uid_base(slot: u32) -> u32 {
@@ -24,6 +27,8 @@ pub(crate) struct UserNamespace {
 
 pub(crate) struct UserNamespaces {
     spawner: Arc<Spawner>,
+    /// Without root every machine has the daemon's own id, and there are no ranges to share.
+    host: Option<Arc<Host>>,
     slots: Mutex<Slots>,
     ready: Mutex<VecDeque<UserNamespace>>,
     target: usize,
@@ -33,13 +38,21 @@ impl UserNamespaces {
     /// `occupied` are the ranges of machines that are there already.
     pub(crate) fn new(
         spawner: Arc<Spawner>,
+        host: Option<Arc<Host>>,
         instance: &InstanceId,
         target: usize,
         occupied: impl IntoIterator<Item = u32>,
-    ) -> Self {
-        let mut slots = Slots { used: BTreeSet::new(), next: first_slot(instance) };
-        slots.used.extend(occupied);
-        Self { spawner, slots: Mutex::new(slots), ready: Mutex::new(VecDeque::new()), target }
+    ) -> Result<Self, EngineError> {
+        let slots = Slots { used: occupied.into_iter().collect(), next: first_slot(instance) };
+        if let Some(host) = &host {
+            let lost = host.keep(&slots.used).map_err(EngineError::io(CLAIM))?;
+            if !lost.is_empty() {
+                // Only those of machines that were dead when another daemon looked for them.
+                tracing::warn!(ranges = ?lost, "another daemon has ranges of user ids of machines here");
+            }
+        }
+        let ready = Mutex::new(VecDeque::new());
+        Ok(Self { spawner, host, slots: Mutex::new(slots), ready, target })
     }
 
     pub(crate) async fn take(&self) -> Result<UserNamespace, EngineError> {
@@ -52,7 +65,9 @@ impl UserNamespaces {
 
     /// The machine that used the range is gone.
     pub(crate) fn release(&self, slot: u32) {
-        lock(&self.slots).used.remove(&slot);
+        let mut slots = lock(&self.slots);
+        self.host.iter().for_each(|host| host.release(slot));
+        slots.used.remove(&slot);
     }
 
     pub(crate) async fn refill(&self) {
@@ -75,7 +90,9 @@ impl UserNamespaces {
     }
 
     async fn make(&self) -> Result<UserNamespace, EngineError> {
-        let slot = lock(&self.slots).claim().ok_or_else(|| {
+        let claimed = |slot| self.host.as_ref().map_or(Ok(true), |host| host.claim(slot));
+        let slot = lock(&self.slots).claim(claimed);
+        let slot = slot.map_err(EngineError::io(CLAIM))?.ok_or_else(|| {
             EngineError::Exhausted(format!("all {UID_SLOTS} ranges of user ids are in use"))
         })?;
         match self.spawner.user_namespace(uid_base(slot)).await {
@@ -95,17 +112,24 @@ struct Slots {
 }
 
 impl Slots {
-    fn claim(&mut self) -> Option<u32> {
-        let slot = (0..UID_SLOTS)
-            .map(|step| (self.next + step) % UID_SLOTS)
-            .find(|slot| !self.used.contains(slot))?;
-        self.used.insert(slot);
-        self.next = (slot + 1) % UID_SLOTS;
-        Some(slot)
+    /// `is_ours` says that no other daemon has it, and makes it so.
+    fn claim(
+        &mut self,
+        is_ours: impl Fn(u32) -> std::io::Result<bool>,
+    ) -> std::io::Result<Option<u32>> {
+        for step in 0..UID_SLOTS {
+            let slot = (self.next + step) % UID_SLOTS;
+            if !self.used.contains(&slot) && is_ours(slot)? {
+                self.used.insert(slot);
+                self.next = (slot + 1) % UID_SLOTS;
+                return Ok(Some(slot));
+            }
+        }
+        Ok(None)
     }
 }
 
-/// Two daemons on one host start apart, so that they seldom give out the same range.
+/// Two daemons on one host start apart, so that they seldom ask for the same range.
 fn first_slot(instance: &InstanceId) -> u32 {
     let mix = |sum: u32, byte: u8| sum.wrapping_mul(16_777_619) ^ u32::from(byte);
     instance.as_str().bytes().fold(2_166_136_261, mix) % UID_SLOTS
@@ -128,10 +152,12 @@ mod tests {
     #[test]
     fn every_range_is_given_out_once_and_then_none() {
         let mut slots = Slots { used: BTreeSet::from([7]), next: UID_SLOTS - 2 };
-        let given: BTreeSet<u32> = std::iter::from_fn(|| slots.claim()).collect();
-        assert_eq!(given.len() as u32, UID_SLOTS - 1);
-        assert!(!given.contains(&7));
+        let another_has = |slot| Ok(slot != 9);
+        let given: BTreeSet<u32> =
+            std::iter::from_fn(|| slots.claim(another_has).unwrap()).collect();
+        assert_eq!(given.len() as u32, UID_SLOTS - 2);
+        assert!(!given.contains(&7) && !given.contains(&9));
         slots.used.remove(&3);
-        assert_eq!(slots.claim(), Some(3));
+        assert_eq!(slots.claim(another_has).unwrap(), Some(3));
     }
 }

@@ -106,6 +106,119 @@ async fn an_image_full_of_links_redirects_no_mount() {
     test.finish().await;
 }
 
+/// T08: also where the links are relative, lead to each other, or stand in place of single files.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_whose_places_are_links_runs_with_fresh_ones() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start().await;
+    let canary = test.settings.data_dir.join("canary");
+    std::fs::create_dir_all(&canary).unwrap();
+    std::fs::write(canary.join("file"), "untouched").unwrap();
+    let outside = canary.to_str().unwrap().to_owned();
+    let file = format!("{outside}/file");
+    let places = ["dev", "proc", "sys", "tmp", "run", "workspace", "vercel", "home"];
+    let cases: [(&str, &[(&str, &str)]); 4] = [
+        ("up", &[]),
+        ("ring", &[]),
+        ("self", &[]),
+        (
+            "inner",
+            &[
+                ("dev/null", &file),
+                ("dev/pts", &outside),
+                ("dev/shm", &outside),
+                ("proc/self", &outside),
+                ("etc/passwd", &file),
+                ("etc/hosts", &file),
+                ("etc/resolv.conf", &file),
+                ("vercel/sandbox/workspace", &outside),
+                ("home/user", &outside),
+            ],
+        ),
+    ];
+    for (name, links) in cases {
+        let image = import(&test, name, |tar| {
+            for (at, place) in places.iter().enumerate() {
+                match name {
+                    "up" => link(tar, place, &format!("../../../../..{outside}")),
+                    "ring" => link(tar, place, places[(at + 1) % places.len()]),
+                    "self" => link(tar, place, "/proc/self/root"),
+                    _ => {}
+                }
+            }
+            links.iter().for_each(|(place, target)| link(tar, place, target));
+        })
+        .await;
+        let machine = test.create_with(|spec| spec.image = image.clone()).await;
+        let root = format!("/proc/{}/root", machine.pid.unwrap());
+        use std::os::unix::fs::{FileTypeExt, MetadataExt};
+        let null = std::fs::symlink_metadata(format!("{root}/dev/null")).unwrap();
+        assert!(null.file_type().is_char_device(), "{name}");
+        assert_eq!(null.rdev(), rustix::fs::makedev(1, 3), "{name}");
+        for etc in ["passwd", "hosts", "resolv.conf"] {
+            let path = format!("{root}/etc/{etc}");
+            assert!(std::fs::symlink_metadata(&path).unwrap().is_file(), "{name}: {etc}");
+            assert!(!std::fs::read_to_string(&path).unwrap().contains("untouched"), "{name}");
+        }
+        let client = test.client(&machine.id).await;
+        let body = sandbank_channel::full_body("inside");
+        client.write_file("/workspace/written", None, body).await.unwrap();
+        assert!(std::path::Path::new(&format!("{root}/vercel/sandbox/workspace/written")).exists());
+        test.engine.destroy(&machine.id).await.unwrap();
+        let left: Vec<_> =
+            std::fs::read_dir(&canary).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["file"], "{name}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "untouched", "{name}");
+    }
+    test.finish().await;
+}
+
+/// T47: what cannot be run is told in the command's own ending, and the machine lives.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_without_a_shell_or_with_a_program_of_another_kind_still_makes_a_machine() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start().await;
+    let image = import(&test, "bare", |tar| {
+        let mut file = |name: &str, content: &[u8]| {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o755);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mtime(0);
+            tar.append_data(&mut header, name, content).unwrap();
+        };
+        file("bin/empty", b"");
+        file("bin/noise", &[0xfe; 4096]);
+        file("bin/cut", &sandbank_runner_binary::RUNNER[..64]);
+        file("bin/script", b"#!/bin/no-such-shell\n");
+    })
+    .await;
+    let machine = test.create_with(|spec| spec.image = image.clone()).await;
+    let client = test.client(&machine.id).await;
+    for (program, codes) in [
+        ("bash", [127, 127]),
+        ("/bin/script", [126, 127]),
+        ("/bin/noise", [126, 126]),
+        ("/bin/cut", [126, 126]),
+    ] {
+        let output = support::run(&client, &[program, "-c", "true"]).await;
+        assert!(codes.contains(&output.code().unwrap()), "{program}: {:?}", output.ending);
+    }
+    let output = support::run(&client, &["/bin/program", "--no-such-option"]).await;
+    assert!(matches!(output.code(), Some(1..=125)), "the machine lives: {}", output.stderr);
+    let missing: ImageName = "no/such:image".parse().unwrap();
+    let mut spec = support::spec();
+    spec.image = missing.clone();
+    let error = test.engine.create(&spec).await.unwrap_err();
+    assert!(matches!(error, sandbank_engine::EngineError::ImageNotFound(name) if name == missing));
+    test.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn mounts_of_a_machine_do_not_spread_to_a_shared_host_tree() {
     if cannot_run() {

@@ -51,6 +51,35 @@ async fn destroying_a_busy_machine_leaves_nothing_on_the_host() {
     test.finish().await;
 }
 
+/// As when the pool of all workspaces is unmounted on the host: machines still have theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_outlives_the_host_losing_sight_of_all_workspaces() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start().await;
+    let machine = test.create().await;
+    let workspaces = test.settings.data_dir.join("workspaces");
+    let elsewhere = test.settings.data_dir.join("elsewhere");
+    std::fs::rename(&workspaces, &elsewhere).unwrap();
+    let seen = |test: &TestEngine| {
+        let engine = Arc::clone(&test.engine);
+        async move { engine.list().await.unwrap()[0].state }
+    };
+    assert_eq!(seen(&test).await, MachineState::Running, "nothing is there");
+    std::fs::create_dir(&workspaces).unwrap();
+    assert_eq!(seen(&test).await, MachineState::Running, "the mount point is bare");
+    assert_eq!(test.sh(&machine.id, "echo alive > file; cat file").await.stdout, "alive\n");
+
+    std::fs::remove_dir(&workspaces).unwrap();
+    std::fs::rename(&elsewhere, &workspaces).unwrap();
+    assert_eq!(seen(&test).await, MachineState::Running);
+    std::fs::remove_dir_all(workspaces.join(machine.id.as_str())).unwrap();
+    assert_eq!(seen(&test).await, MachineState::Dead, "its own is gone");
+    test.engine.destroy(&machine.id).await.unwrap();
+    test.finish().await;
+}
+
 fn uid_of(pid: i32) -> u32 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();

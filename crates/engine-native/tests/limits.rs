@@ -5,7 +5,7 @@
 mod support;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sandbank_engine::{Control, DeathCause, Engine, EngineError, MachineState};
 use sandbank_protocol::Ending;
@@ -27,6 +27,28 @@ async fn a_memory_hog_dies_and_its_machine_lives() {
     assert!(stats.oom_kills >= 1, "{stats:?}");
     assert!(stats.memory_peak_bytes > 32 << 20, "{stats:?}");
     assert!(stats.memory_peak_bytes <= 64 << 20, "{stats:?}");
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_out_of_memory_kill_that_a_machine_survived_is_not_what_it_dies_of() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start().await;
+    let machine = test.create_with(|spec| spec.limits.memory_bytes = 64 << 20).await;
+    let hog = test.sh(&machine.id, "exec awk 'BEGIN { s = \"x\"; while (1) s = s s }'").await;
+    assert_eq!(hog.ending, Ending::OomKilled);
+    assert!(test.engine.stats(&machine.id).await.unwrap().oom_kills >= 1);
+    // Until then the kill may have been the machine's own.
+    let seen = Instant::now();
+    wait_for("the kill lies behind it", async || seen.elapsed() > Duration::from_millis(2100))
+        .await;
+    let pid = machine.pid.unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    let cause = test.engine.wait_dead(&machine.id).await.unwrap();
+    assert_eq!(cause, DeathCause::Signaled { signal: 9 });
+    test.engine.destroy(&machine.id).await.unwrap();
     test.finish().await;
 }
 

@@ -27,6 +27,31 @@ pub enum Control {
 }
 
 impl Control {
+    pub const ALL: [Self; 18] = [
+        Self::Namespaces,
+        Self::UserNamespace,
+        Self::IdMappedMounts,
+        Self::ReadOnlyRoot,
+        Self::MaskedKernelFiles,
+        Self::NoCapabilities,
+        Self::NoNewPrivileges,
+        Self::Seccomp,
+        Self::Landlock,
+        Self::ResourceLimits,
+        Self::MemoryLimit,
+        Self::CpuLimit,
+        Self::PidsLimit,
+        Self::DiskQuota,
+        Self::NetworkNone,
+        Self::NetworkEgress,
+        Self::SeparateRunnerIdentity,
+        Self::SurvivesDaemon,
+    ];
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|control| control.name() == name)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",

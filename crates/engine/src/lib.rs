@@ -5,6 +5,7 @@
 //! control that was asked for but is not in force makes `create` fail with the control's name.
 
 mod capabilities;
+mod containment;
 mod control;
 mod error;
 mod id;
@@ -12,12 +13,14 @@ mod image;
 mod machine;
 
 pub use capabilities::Capabilities;
+pub use containment::{Confinement, Expected, HostFinding};
 pub use control::{Control, ControlReport, Standing};
 pub use error::EngineError;
 pub use id::{InstanceId, InvalidId, SandboxId};
 pub use image::{ImageInfo, ImageName, ImportProgress, InvalidImageName};
 pub use machine::{
     DeathCause, Limits, Machine, MachineSpec, MachineState, MachineStats, NetworkMode,
+    SUBNET_PREFIXES,
 };
 
 use async_trait::async_trait;
@@ -32,13 +35,29 @@ pub trait Engine: Send + Sync + 'static {
     /// `native`, `docker`, …: shown by `/v1/health` and in every sandbox's description.
     fn name(&self) -> &'static str;
 
-    /// The engine's own version, for `/v1/health`.
+    /// The engine's own version, for the doctor.
     fn version(&self) -> String;
 
     fn capabilities(&self) -> Capabilities;
 
     /// Each security control and whether it is in force on this machine.
     async fn controls(&self) -> Vec<ControlReport>;
+
+    /// How a machine is meant to be confined, and what of it shows on the host.
+    async fn confinement(&self, id: &SandboxId) -> Result<Confinement, EngineError> {
+        Err(EngineError::Unavailable(format!("the engine {} cannot examine {id}", self.name())))
+    }
+
+    /// What the confinement of machines depends on beside their image: a test of it holds until
+    /// this changes. None where machines are not confined in a way that can be tested.
+    fn confinement_key(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether the configuration accepts that this control is weaker or missing.
+    fn accepts_without(&self, _control: Control) -> bool {
+        false
+    }
 
     /// Makes a machine whose runner accepts connections when this returns. On an error, or when
     /// the future is dropped, nothing is left behind that `list` does not show.

@@ -38,6 +38,10 @@ pub enum NetworkMode {
     Default,
 }
 
+/// Lengths of the prefix of a network that sandboxes may have addresses of: more than private ranges
+/// have, and less than two sandboxes need, are refused.
+pub const SUBNET_PREFIXES: std::ops::RangeInclusive<u8> = 12..=29;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     pub id: SandboxId,
@@ -75,6 +79,9 @@ pub enum DeathCause {
     Signaled {
         signal: i32,
     },
+    /// It may well run, but its workspace was removed or unmounted behind the engine's back, and a
+    /// machine without its workspace counts as dead.
+    WorkspaceGone,
     /// It was not our child, so nobody can tell.
     Unknown,
 }

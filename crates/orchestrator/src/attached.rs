@@ -1,6 +1,7 @@
 //! A caller's hold on a sandbox, with a client of its runner.
 
 use std::ops::Deref;
+use std::time::Duration;
 
 use sandbank_channel::{ChannelError, RunnerClient};
 use sandbank_engine::SandboxId;
@@ -37,15 +38,17 @@ impl Attached {
         self.sandbox.id()
     }
 
-    /// Makes an idempotent call, once more over a new channel when the first one broke.
-    pub async fn run<T, F>(&self, call: F) -> Result<T, OrchestratorError>
+    /// Makes an idempotent call, once more over a new channel when the first one broke. The call
+    /// is given a client of its own, because a borrowed one could not be shown to be `Send`.
+    pub async fn run<T, F, A>(&self, call: F) -> Result<T, OrchestratorError>
     where
-        F: AsyncFn(&RunnerClient) -> Result<T, ChannelError>,
+        F: Fn(RunnerClient) -> A,
+        A: Future<Output = Result<T, ChannelError>>,
     {
-        match call(&self.channel.client).await {
+        match call(self.channel.client.clone()).await {
             Err(error) if error.is_broken() => {
                 let channel = self.sandbox.channel_after(self.channel.serial).await?;
-                Ok(call(&channel.client).await?)
+                Ok(call(channel.client).await?)
             }
             answer => Ok(answer?),
         }
@@ -54,18 +57,30 @@ impl Attached {
     /// Starts a command and counts it as running at once. Safe to repeat, since a command's id
     /// makes a second start attach to the first.
     pub async fn start(&self, spec: &CommandSpec) -> Result<Started, OrchestratorError> {
-        let started = match self.channel.client.start(spec).await {
-            Err(error) if error.is_broken() => {
-                let channel = self.sandbox.channel_after(self.channel.serial).await?;
-                channel.client.start(spec).await?
-            }
-            answer => answer?,
-        };
+        let started = self.run(|client| async move { client.start(spec).await }).await?;
+        self.note(&started);
+        Ok(started)
+    }
+
+    /// [`Self::start`], and stays for the ending, at most for `patience`. Meanwhile it is this
+    /// hold that makes the sandbox busy; a caller that goes away has the runner looked at soon.
+    pub async fn start_and_wait(
+        &self,
+        spec: &CommandSpec,
+        patience: Duration,
+    ) -> Result<Started, OrchestratorError> {
+        let call =
+            |client: RunnerClient| async move { client.start_and_wait(spec, patience).await };
+        let started = self.run(call).await?;
+        self.note(&started);
+        Ok(started)
+    }
+
+    fn note(&self, started: &Started) {
         if !started.attached {
             let status = Box::new(started.status.clone());
             let _ = self.sandbox.mailbox.send(Message::CommandStarted(status));
         }
-        Ok(started)
     }
 
     /// Resolves when the sandbox is ending or has ended, with the cause: streams of it are over.

@@ -59,6 +59,7 @@ impl fmt::Display for Cause {
                     DeathCause::OutOfMemory => f.write_str("out of memory"),
                     DeathCause::Exited { code } => write!(f, "exit code {code}"),
                     DeathCause::Signaled { signal } => write!(f, "signal {signal}"),
+                    DeathCause::WorkspaceGone => f.write_str("its workspace was taken away"),
                     DeathCause::Unknown => f.write_str("nobody saw how"),
                 }
             }

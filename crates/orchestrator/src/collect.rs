@@ -57,16 +57,28 @@ async fn append_output(
     Ok(())
 }
 
-/// A script can be as long as its caller likes; what is kept of it cannot.
+/// A script can be as long as its caller likes, and a runner may say anything; what is kept of it
+/// is bounded.
 pub(crate) fn shortened(mut command: CommandStatus) -> CommandStatus {
     command.argv.truncate(POST_MORTEM_ARGUMENTS);
-    for argument in &mut command.argv {
-        if argument.len() > POST_MORTEM_ARGUMENT_BYTES {
-            argument.truncate(argument.floor_char_boundary(POST_MORTEM_ARGUMENT_BYTES));
-            argument.push('…');
+    command.argv.iter_mut().chain(&mut command.cwd).for_each(cut);
+    if let CommandState::Ended { ending } = &mut command.state {
+        match ending {
+            Ending::Killed { by: text, .. } | Ending::Lost { reason: text } => cut(text),
+            Ending::Exited { .. }
+            | Ending::Signaled { .. }
+            | Ending::TimedOut
+            | Ending::OomKilled => {}
         }
     }
     command
+}
+
+fn cut(text: &mut String) {
+    if text.len() > POST_MORTEM_ARGUMENT_BYTES {
+        text.truncate(text.floor_char_boundary(POST_MORTEM_ARGUMENT_BYTES));
+        text.push('…');
+    }
 }
 
 /// Commands of a runner that cannot be asked any more: what was running has ended unseen.
@@ -92,10 +104,10 @@ mod tests {
         let script = "ü".repeat(POST_MORTEM_ARGUMENT_BYTES);
         let command = CommandStatus {
             id: "c1".parse().unwrap(),
-            argv: vec![script; POST_MORTEM_ARGUMENTS + 1],
-            cwd: None,
+            argv: vec![script.clone(); POST_MORTEM_ARGUMENTS + 1],
+            cwd: Some(script.clone()),
             pty: false,
-            state: CommandState::Running,
+            state: CommandState::Ended { ending: Ending::Lost { reason: script } },
             pid: 2,
             started_at_ms: 0,
             ended_at_ms: None,
@@ -105,8 +117,11 @@ mod tests {
             last_seq: 0,
             stdin_offset: 0,
         };
-        let kept = shortened(command).argv;
-        assert_eq!(kept.len(), POST_MORTEM_ARGUMENTS);
-        assert!(kept[0].ends_with("ü…") && kept[0].len() < POST_MORTEM_ARGUMENT_BYTES + 4);
+        let command = shortened(command);
+        assert_eq!(command.argv.len(), POST_MORTEM_ARGUMENTS);
+        let Some(Ending::Lost { reason }) = command.ending() else { panic!("{command:?}") };
+        for kept in [&command.argv[0], command.cwd.as_ref().unwrap(), reason] {
+            assert!(kept.ends_with("ü…") && kept.len() < POST_MORTEM_ARGUMENT_BYTES + 4);
+        }
     }
 }

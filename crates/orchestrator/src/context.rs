@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Settings;
 use crate::clock::Clock;
+use crate::containment::Clearance;
 use crate::events::EventLog;
 use crate::lifecycle::Rules;
 use crate::registry::Registry;
@@ -23,6 +24,7 @@ pub(crate) struct Context {
     pub(crate) registry: Registry,
     /// Creates that may be in the engine at the same time.
     pub(crate) creates: Semaphore,
-    /// Ends the sweep.
+    pub(crate) clearance: Clearance,
+    /// Ends the sweep, and tests of containment.
     pub(crate) leaving: CancellationToken,
 }

@@ -32,7 +32,11 @@ pub(crate) async fn create(
                 Err(error) => return Err(error),
                 Ok(()) => return Ok(Created { id: sandbox.facts.id.clone(), created: false }),
             },
-            Claim::Full => room::make(context, &waiting).await?,
+            Claim::Full => {
+                // Nobody makes room for what is refused.
+                context.clearance.check()?;
+                room::make(context, &waiting).await?;
+            }
         }
     }
 }
@@ -40,7 +44,8 @@ pub(crate) async fn create(
 fn newborn(
     context: &Arc<Context>,
     request: &CreateRequest,
-) -> (SharedSandbox, (driver::Driver, MachineSpec)) {
+) -> Result<(SharedSandbox, (driver::Driver, MachineSpec)), OrchestratorError> {
+    context.clearance.check()?;
     let id = SandboxId::random();
     let now = context.clock.boot_ms();
     let spec = MachineSpec {
@@ -66,7 +71,7 @@ fn newborn(
         lease(context, request, now),
     );
     let (sandbox, driver) = driver::sandbox(context, facts, state);
-    (sandbox, (driver, spec))
+    Ok((sandbox, (driver, spec)))
 }
 
 fn lease(context: &Context, request: &CreateRequest, now: Millis) -> Lease {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use sandbank_engine::{EngineError, MachineSpec};
+use sandbank_fault_points::Point;
 use sandbank_protocol::{CommandStatus, Stats};
 use sandbank_store::{LeaseRow, RowState, SandboxRow};
 use serde_json::{Value, json};
@@ -45,12 +46,14 @@ pub(crate) async fn create(
     let id = sandbox.id();
     let made: Result<(), OrchestratorError> = async {
         context.store.sandboxes().insert(&row).await?;
+        reach(Point::RowInserted)?;
         let detail = json!({ "key": row.key, "image": row.image, "engine": row.engine });
         context.events.emit("sandbox.created", Some(id), detail);
         let _turn = context.creates.acquire().await.map_err(|_| OrchestratorError::ShuttingDown)?;
         context.engine.create(&spec).await?;
+        reach(Point::EngineCreated)?;
         context.store.sandboxes().set_state(id, RowState::Running, None).await?;
-        Ok(())
+        reach(Point::RowRunning)
     }
     .await;
     let message = match made {
@@ -145,7 +148,7 @@ async fn change(
     sandbox.send(Event::Changed { to, commands });
 }
 
-/// Writes down that it is ending, then gathers what can be had; `answers` says whether there is a
+/// Writes down that it is ending, and gathers what can be had; `answers` says whether there is a
 /// runner to be asked.
 pub(crate) async fn collect(
     context: Arc<Context>,
@@ -156,28 +159,38 @@ pub(crate) async fn collect(
 ) {
     let id = sandbox.id();
     let cause = to_value(&cause);
-    let rows = context.store.sandboxes();
-    if let Err(error) = rows.set_state(id, RowState::Stopping, Some(&cause)).await {
-        tracing::warn!(sandbox = %id, %error, "an ending was not stored in advance");
-    }
-    let mut collected = Collected {
-        peaks: collect::peaks(&*context.engine, id).await,
-        last_commands: collect::lost(known),
-        last_output: String::new(),
+    let storing = async {
+        let rows = context.store.sandboxes();
+        if let Err(error) = rows.set_state(id, RowState::Stopping, Some(&cause)).await {
+            tracing::warn!(sandbox = %id, %error, "an ending was not stored in advance");
+        }
+        reach(Point::RowStopping)
     };
-    if answers
-        && let Ok(channel) = sandbox.link.channel().await
-        && let Ok(commands) = collect::commands(&channel.client).await
-    {
-        collected.last_output = collect::output(&channel.client, &commands).await;
-        collected.last_commands = collect::lost(commands);
+    let asking = async {
+        let channel = if answers { sandbox.link.channel().await.ok()? } else { return None };
+        let commands = collect::commands(&channel.client).await.ok()?;
+        let output = collect::output(&channel.client, &commands).await;
+        Some((commands, output))
+    };
+    let peaks = collect::peaks(&*context.engine, id);
+    let (stored, peaks, told) = tokio::join!(storing, peaks, asking);
+    if stored.is_err() || reach(Point::Collected).is_err() {
+        return;
     }
+    let (last_commands, last_output) = told.unwrap_or_else(|| (known, String::new()));
+    let last_commands = collect::lost(last_commands);
+    let collected = Collected { peaks, last_commands, last_output };
     let _ = sandbox.mailbox.send(Message::Collected(Box::new(collected)));
 }
 
 pub(crate) async fn destroy(context: Arc<Context>, sandbox: SharedSandbox, attempt: u32) {
     let id = sandbox.id();
-    match context.engine.destroy(id).await {
+    let destroyed: Result<(), OrchestratorError> = async {
+        context.engine.destroy(id).await?;
+        reach(Point::EngineDestroyed)
+    }
+    .await;
+    match destroyed {
         Ok(()) => sandbox.send(Event::Destroyed { attempt }),
         Err(error) => {
             tracing::error!(sandbox = %id, %error, attempt, "a machine was not destroyed");
@@ -213,7 +226,12 @@ pub(crate) async fn record(
     };
     let (cause, body) = (to_value(&cause), to_value(&post_mortem));
     let rows = context.store.sandboxes();
-    match rows.close(&facts.id, state, &cause, ended_at_ms, &body).await {
+    let closed: Result<(), OrchestratorError> = async {
+        rows.close(&facts.id, state, &cause, ended_at_ms, &body).await?;
+        reach(Point::RowClosed)
+    }
+    .await;
+    match closed {
         Ok(()) => sandbox.send(Event::Recorded { attempt }),
         Err(error) => {
             tracing::error!(sandbox = %facts.id, %error, attempt, "a row was not closed");
@@ -236,6 +254,12 @@ pub(crate) async fn watch_death(context: Arc<Context>, sandbox: SharedSandbox) {
             }
         }
     }
+}
+
+/// A fault point, as a failure of ours.
+pub(crate) fn reach(point: Point) -> Result<(), OrchestratorError> {
+    sandbank_fault_points::reach(point)
+        .map_err(|error| OrchestratorError::Internal(error.to_string()))
 }
 
 fn to_value(data: &impl serde::Serialize) -> Value {

@@ -35,6 +35,9 @@ pub enum OrchestratorError {
     StillStopping(SandboxId),
     #[error("the daemon is shutting down")]
     ShuttingDown,
+    /// What would hold a new sandbox has not been attacked yet.
+    #[error("no sandbox is made before containment is tested: {0}")]
+    Untested(String),
     #[error(transparent)]
     Engine(Arc<EngineError>),
     #[error(transparent)]
@@ -78,6 +81,7 @@ impl OrchestratorError {
             Self::CreateTimedOut(_) => "create_timed_out",
             Self::StillStopping(_) => "still_stopping",
             Self::ShuttingDown => "shutting_down",
+            Self::Untested(_) => "containment_untested",
             Self::Engine(error) => engine_code(error),
             Self::Channel(error) => channel_code(error),
             Self::Store(error) => store_code(error),
@@ -102,6 +106,7 @@ impl OrchestratorError {
             }
             Self::CreateTimedOut(_) | Self::StillStopping(_) => "try again later".into(),
             Self::ShuttingDown => "try again when the daemon is back".into(),
+            Self::Untested(_) => "the daemon goes on trying to test it; try again later".into(),
             Self::Engine(error) => return engine_hint(error),
             Self::Store(error) => return error.hint(),
             Self::Conflict(_)
@@ -117,7 +122,8 @@ impl OrchestratorError {
             Self::AtLimit { .. }
             | Self::CreateTimedOut(_)
             | Self::StillStopping(_)
-            | Self::ShuttingDown => true,
+            | Self::ShuttingDown
+            | Self::Untested(_) => true,
             Self::Engine(error) => {
                 matches!(**error, EngineError::Exhausted(_) | EngineError::Unavailable(_))
             }

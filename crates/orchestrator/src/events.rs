@@ -7,9 +7,10 @@ use sandbank_engine::SandboxId;
 use sandbank_store::{Event, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Clock;
-use crate::limits::{EVENTS_PER_WRITE, LIVE_EVENTS};
+use crate::limits::{EVENTS_PAUSE, EVENTS_PER_WRITE, LIVE_EVENTS};
 
 /// Stored events, then live ones, without a gap or a repetition.
 type Subscription = (Vec<Event>, broadcast::Receiver<Event>);
@@ -75,6 +76,7 @@ impl Writer {
     async fn run(mut self) {
         let mut entries = Vec::new();
         while self.queue.recv_many(&mut entries, EVENTS_PER_WRITE).await > 0 {
+            self.gather(&mut entries).await;
             let mut batch = Vec::new();
             for entry in entries.drain(..) {
                 match entry {
@@ -94,6 +96,18 @@ impl Writer {
                 }
             }
             self.write(batch).await;
+        }
+    }
+
+    /// Events come in groups, and each write is a turn at the database that a create or a stop
+    /// may be waiting for: those of a moment go together, unless somebody waits for them.
+    async fn gather(&mut self, entries: &mut Vec<Entry>) {
+        let deadline = Instant::now() + EVENTS_PAUSE;
+        let mut patient = entries.iter().all(|entry| matches!(entry, Entry::Event(_)));
+        while patient && entries.len() < EVENTS_PER_WRITE {
+            let Ok(Some(entry)) = timeout_at(deadline, self.queue.recv()).await else { return };
+            patient = matches!(entry, Entry::Event(_));
+            entries.push(entry);
         }
     }
 

@@ -8,6 +8,7 @@ mod attached;
 mod cause;
 mod clock;
 mod collect;
+pub mod containment;
 mod context;
 mod create;
 mod driver;

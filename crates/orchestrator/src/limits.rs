@@ -38,6 +38,9 @@ pub(crate) const LAST_RETRY: Duration = Duration::from_secs(30);
 /// Live events a subscriber may fall behind; then it is told that it lagged and asks again.
 pub(crate) const LIVE_EVENTS: usize = 1024;
 
+/// How long an event waits for others to be stored and told together with it.
+pub(crate) const EVENTS_PAUSE: Duration = Duration::from_millis(5);
+
 /// Events stored by one write; more wait for the next one.
 pub(crate) const EVENTS_PER_WRITE: usize = 256;
 
@@ -51,7 +54,8 @@ pub(crate) const POST_MORTEM_OUTPUTS: usize = 3;
 /// Output kept in a post-mortem; the tail of it.
 pub(crate) const POST_MORTEM_OUTPUT_BYTES: usize = 16 << 10;
 
-/// Of each command's arguments, how many are kept in a post-mortem and how much of each.
+/// Of each command's arguments, how many are kept in a post-mortem and how much of each, and of
+/// its directory and its ending's reason.
 pub(crate) const POST_MORTEM_ARGUMENTS: usize = 16;
 pub(crate) const POST_MORTEM_ARGUMENT_BYTES: usize = 1 << 10;
 
@@ -60,6 +64,10 @@ pub(crate) const POST_MORTEM_FRAMES: u64 = 64;
 
 /// How long a caller whose channel broke waits to learn whether the sandbox has died of it.
 pub(crate) const DEATH_NOTICE: Duration = Duration::from_secs(1);
+
+/// Between two looks for machines that were removed behind the daemon's back; whoever uses one
+/// meanwhile may still be served.
+pub(crate) const LOSS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two tries to watch a machine whose engine does not answer.
 pub(crate) const WATCH_RETRY: Duration = Duration::from_secs(1);
@@ -90,3 +98,19 @@ pub(crate) const LAST_ADVICE: Duration = Duration::from_secs(60);
 
 /// Machines destroyed at the same time when they are found without an owner.
 pub(crate) const CONCURRENT_DESTROYS: usize = 4;
+
+/// Time for the attacks of one test of containment; then they are killed, and nothing was tested.
+pub(crate) const BATTERY_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Beyond that, for the runner to say so; then it counts as mute, and nothing was tested either.
+pub(crate) const BATTERY_MARGIN: Duration = Duration::from_secs(5);
+
+/// Output of those attacks; more is refused as not theirs.
+pub(crate) const BATTERY_OUTPUT_BYTES: usize = 256 << 10;
+
+/// Waits between attempts to test containment when it could not be tested.
+pub(crate) const FIRST_RETEST: Duration = Duration::from_secs(1);
+pub(crate) const LAST_RETEST: Duration = Duration::from_secs(60);
+
+/// Images that a self-test attacks; more are not tested, and the log says how many.
+pub(crate) const TESTED_IMAGES: usize = 64;

@@ -1,5 +1,6 @@
 //! The public face: finds the sandbox and hands over.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use sandbank_engine::{Engine, SandboxId};
@@ -9,6 +10,7 @@ use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, SystemClock};
+use crate::containment::{self, Clearance, Containment, SelfTest, Tested};
 use crate::context::Context;
 use crate::events::EventLog;
 use crate::lifecycle::{Rules, Standing};
@@ -51,6 +53,7 @@ impl Orchestrator {
             events: EventLog::start(store.clone(), clock.clone()).await?,
             registry: Registry::default(),
             creates: Semaphore::new(creates.min(Semaphore::MAX_PERMITS)),
+            clearance: Clearance::default(),
             leaving: CancellationToken::new(),
             settings,
             engine,
@@ -145,6 +148,30 @@ impl Orchestrator {
             answer => answer?,
         };
         Ok(SandboxStats { machine, runner: Some(runner) })
+    }
+
+    /// Attacks the sandbox from inside, as a command of it, and looks at it from the host. What
+    /// would disturb others in it is left out.
+    pub async fn containment(&self, id: &SandboxId) -> Result<Containment, OrchestratorError> {
+        let started = std::time::Instant::now();
+        let attached = self.attach(id).await?;
+        let engine = &*self.context.engine;
+        let plan = containment::plan(&engine.confinement(id).await?, false);
+        let inside = containment::run(&attached, &plan).await?;
+        let confinement = engine.confinement(id).await?;
+        Ok(containment::judge(engine, &confinement, &inside, started.elapsed()))
+    }
+
+    /// No new sandbox is made until [`Orchestrator::catch_up`] has a good result; those there are
+    /// go on.
+    pub fn withhold_creates(&self, reason: String) {
+        self.context.clearance.set(Some(reason));
+    }
+
+    /// Tries the self-test again and again, and makes sandboxes again once nothing got out. None
+    /// when the daemon leaves first.
+    pub async fn catch_up(&self, test: SelfTest, data_dir: &Path) -> Option<Tested> {
+        containment::catch_up(&self.context, test, data_dir).await
     }
 
     pub async fn post_mortem(&self, id: &SandboxId) -> Result<PostMortem, OrchestratorError> {

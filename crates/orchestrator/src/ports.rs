@@ -7,11 +7,13 @@ mod listener;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sandbank_fault_points::Point;
 use sandbank_store::PortRow;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use crate::effects::reach;
 use crate::sandbox::SharedSandbox;
 use crate::{OrchestratorError, Published};
 
@@ -70,11 +72,26 @@ pub(crate) async fn publish(
     sandbox: &SharedSandbox,
     port: u16,
 ) -> Result<Published, OrchestratorError> {
-    let _gate = sandbox.ports.gate.lock().await;
-    let existing = sandbox.ports.listening().ports.get(&port).map(|(published, _)| *published);
-    match existing {
-        Some(published) => Ok(published),
-        None => listen(context, sandbox, port, 0).await,
+    let (context, sandbox) = (context.clone(), sandbox.clone());
+    whole(async move {
+        let _gate = sandbox.ports.gate.lock().await;
+        let existing = sandbox.ports.listening().ports.get(&port).map(|(published, _)| *published);
+        match existing {
+            Some(published) => Ok(published),
+            None => listen(&context, &sandbox, port, 0).await,
+        }
+    })
+    .await
+}
+
+/// In a task of its own: a caller that stops waiting must not part what is written down from what
+/// is listened on.
+async fn whole<T: Send + 'static>(
+    change: impl Future<Output = Result<T, OrchestratorError>> + Send + 'static,
+) -> Result<T, OrchestratorError> {
+    match tokio::spawn(change).await {
+        Ok(changed) => changed,
+        Err(error) => Err(OrchestratorError::Internal(format!("changing a port failed: {error}"))),
     }
 }
 
@@ -108,8 +125,10 @@ async fn listen(
     };
     let listener = tokio::net::TcpListener::bind((address, host_port)).await.map_err(failed)?;
     let host_port = listener.local_addr().map_err(failed)?.port();
+    reach(Point::PortBound)?;
     let published = Published { port, host_port, address };
     context.store.ports().put(sandbox.id(), PortRow { port, host_port }).await?;
+    reach(Point::PortStored)?;
     let stop = CancellationToken::new();
     let closed = {
         let mut listening = sandbox.ports.listening();
@@ -150,15 +169,19 @@ async fn too_late(
 
 /// Idempotent.
 pub(crate) async fn unpublish(
-    context: &Context,
+    context: &Arc<Context>,
     sandbox: &SharedSandbox,
     port: u16,
 ) -> Result<(), OrchestratorError> {
-    let _gate = sandbox.ports.gate.lock().await;
-    context.store.ports().remove(sandbox.id(), port).await?;
-    if let Some((_, stop)) = sandbox.ports.listening().ports.remove(&port) {
-        stop.cancel();
-        context.events.emit("port.unpublished", Some(sandbox.id()), json!({ "port": port }));
-    }
-    Ok(())
+    let (context, sandbox) = (context.clone(), sandbox.clone());
+    whole(async move {
+        let _gate = sandbox.ports.gate.lock().await;
+        context.store.ports().remove(sandbox.id(), port).await?;
+        if let Some((_, stop)) = sandbox.ports.listening().ports.remove(&port) {
+            stop.cancel();
+            context.events.emit("port.unpublished", Some(sandbox.id()), json!({ "port": port }));
+        }
+        Ok(())
+    })
+    .await
 }

@@ -35,7 +35,7 @@ impl Registry {
         &self,
         key: &SandboxKey,
         max: usize,
-        make: impl FnOnce() -> (SharedSandbox, T),
+        make: impl FnOnce() -> Result<(SharedSandbox, T), OrchestratorError>,
     ) -> Result<Claim<T>, OrchestratorError> {
         let mut tables = self.tables();
         if tables.closed {
@@ -47,7 +47,7 @@ impl Registry {
         if tables.by_id.len() >= max {
             return Ok(Claim::Full);
         }
-        let (sandbox, driver) = make();
+        let (sandbox, driver) = make()?;
         tables.insert(sandbox.clone());
         Ok(Claim::New(sandbox, driver))
     }

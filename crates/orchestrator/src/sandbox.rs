@@ -58,6 +58,7 @@ pub(crate) enum Message {
     Change(Standing, oneshot::Sender<Result<(), OrchestratorError>>),
     ChangeFailed(OrchestratorError),
     CreateFailed(OrchestratorError),
+    /// It may have ended already.
     CommandStarted(Box<CommandStatus>),
     /// The runner is not the one that was last reached.
     RunnerRestarted,

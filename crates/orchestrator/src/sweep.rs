@@ -1,5 +1,6 @@
 //! The net under everything: at intervals, engine objects and sandboxes are compared both ways,
-//! every sandbox looks at the clock, and what is old is forgotten.
+//! every sandbox looks at the clock, and what is old is forgotten. In between, and more often,
+//! only machines that are gone are looked for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,20 +8,27 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use sandbank_engine::{Machine, MachineState, SandboxId};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::OrchestratorError;
 use crate::context::Context;
 use crate::lifecycle::{Event, Phase, Standing};
-use crate::limits::{CONCURRENT_DESTROYS, KEPT_EVENTS};
+use crate::limits::{CONCURRENT_DESTROYS, KEPT_EVENTS, LOSS_INTERVAL};
 use crate::reconcile::death_of;
 use crate::sandbox::SharedSandbox;
 
 pub(crate) async fn run(context: Arc<Context>) {
     let mut failing = false;
+    let mut next = Instant::now() + context.settings.sweep_interval;
     let sweeping = async {
         loop {
-            tokio::time::sleep(context.settings.sweep_interval).await;
-            let swept = sweep(&context).await;
+            tokio::time::sleep(LOSS_INTERVAL.min(context.settings.sweep_interval)).await;
+            let swept = if Instant::now() < next {
+                compare(&context, false).await.map(drop)
+            } else {
+                next = Instant::now() + context.settings.sweep_interval;
+                sweep(&context).await
+            };
             if let (Err(error), false) = (&swept, failing) {
                 tracing::warn!(%error, "sandboxes and engine objects were not compared");
             }
@@ -34,6 +42,21 @@ async fn sweep(context: &Context) -> Result<(), OrchestratorError> {
     for sandbox in context.registry.all() {
         sandbox.send(Event::Tick);
     }
+    // A canary has no owner either, and is not listed if it comes later.
+    let no_canaries = context.clearance.canaries.try_lock();
+    let machines = compare(context, true).await?;
+    if no_canaries.is_ok() {
+        destroy_ownerless(context, &machines).await;
+    }
+    drop(no_canaries);
+    context.store.post_mortems().prune(context.settings.keep_post_mortems).await?;
+    context.store.events().prune(KEPT_EVENTS).await?;
+    Ok(())
+}
+
+/// Tells sandboxes that their machines are gone and, with `standing`, how those that are there
+/// stand. Gives the machines.
+async fn compare(context: &Context, standing: bool) -> Result<Vec<Machine>, OrchestratorError> {
     // The order matters: what lived before the list was made must be in it, and what is in it
     // but not among the sandboxes afterwards has no owner.
     let living: Vec<_> = context.registry.all().into_iter().filter(is_standing).collect();
@@ -41,6 +64,7 @@ async fn sweep(context: &Context) -> Result<(), OrchestratorError> {
     let by_id: HashMap<_, _> = machines.iter().map(|machine| (&machine.id, machine)).collect();
     for sandbox in living {
         match by_id.get(sandbox.id()).map(|machine| machine.state) {
+            Some(MachineState::Running | MachineState::Paused) if !standing => {}
             Some(MachineState::Running) => sandbox.send(Event::Found(Standing::Running)),
             Some(MachineState::Paused) => sandbox.send(Event::Found(Standing::Paused)),
             // Its watcher should have said so.
@@ -54,10 +78,7 @@ async fn sweep(context: &Context) -> Result<(), OrchestratorError> {
             }
         }
     }
-    destroy_ownerless(context, &machines).await;
-    context.store.post_mortems().prune(context.settings.keep_post_mortems).await?;
-    context.store.events().prune(KEPT_EVENTS).await?;
-    Ok(())
+    Ok(machines)
 }
 
 fn is_standing(sandbox: &SharedSandbox) -> bool {

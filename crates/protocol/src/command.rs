@@ -177,7 +177,10 @@ impl Ending {
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Self::Exited { code } => Some(*code),
-            Self::Signaled { signal } | Self::Killed { signal, .. } => Some(128 + signal),
+            // A runner may say any number.
+            Self::Signaled { signal } | Self::Killed { signal, .. } => {
+                Some(signal.saturating_add(128))
+            }
             Self::TimedOut => Some(124),
             Self::OomKilled => Some(137),
             Self::Lost { .. } => None,
@@ -221,6 +224,7 @@ mod tests {
         assert_eq!(Ending::TimedOut.exit_code(), Some(124));
         let lost = Ending::Lost { reason: "gone".into() };
         assert_eq!(lost.exit_code(), None);
+        assert_eq!(Ending::Signaled { signal: i32::MAX }.exit_code(), Some(i32::MAX));
     }
 
     #[test]

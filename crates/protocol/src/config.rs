@@ -21,6 +21,9 @@ pub struct RunnerConfig {
     pub landlock: Option<LandlockConfig>,
     /// The seccomp program for runner and commands: `sock_filter` array, little-endian, as hex.
     pub seccomp_hex: Option<String>,
+    /// For tests of the tests of containment: leave the bounding set as it is.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep_capabilities: bool,
     /// Base environment of every command.
     pub env: BTreeMap<String, String>,
     /// Journal bytes kept per command, and for all commands of the sandbox together.
@@ -38,6 +41,7 @@ impl Default for RunnerConfig {
             cgroup: None,
             landlock: None,
             seccomp_hex: None,
+            keep_capabilities: false,
             env: BTreeMap::new(),
             journal_bytes: 8 << 20,
             journal_total_bytes: 64 << 20,

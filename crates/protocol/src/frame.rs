@@ -98,34 +98,49 @@ fn header(kind: u8, seq: u64, time_ms: u64, length: usize, extra: usize) -> Byte
 /// Turns chunks of any size back into frames. Input is untrusted.
 #[derive(Debug, Default)]
 pub struct FrameDecoder {
+    /// The beginning of a frame.
     buffer: BytesMut,
+    /// What follows it: the newest chunk, from which a payload is taken without a copy.
+    chunk: Bytes,
 }
 
 impl FrameDecoder {
-    pub fn push(&mut self, chunk: &[u8]) {
-        self.buffer.extend_from_slice(chunk);
+    pub fn push(&mut self, chunk: Bytes) {
+        let before = std::mem::replace(&mut self.chunk, chunk);
+        self.buffer.extend_from_slice(&before);
     }
 
     /// The next whole frame, or none until more bytes arrive.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
-        if self.buffer.len() < HEADER_BYTES {
+        if !self.fill(HEADER_BYTES) {
             return Ok(None);
         }
         let mut head = &self.buffer[..HEADER_BYTES];
         let (kind, seq, time_ms) = (head.get_u8(), head.get_u64(), head.get_u64());
         let length = head.get_u32() as usize;
         check_length(kind, length)?;
-        if self.buffer.len() < HEADER_BYTES + length {
+        let data = if self.buffer.len() == HEADER_BYTES && self.chunk.len() >= length {
+            self.buffer.clear();
+            self.chunk.split_to(length)
+        } else if self.fill(HEADER_BYTES + length) {
+            self.buffer.advance(HEADER_BYTES);
+            self.buffer.split_to(length).freeze()
+        } else {
             return Ok(None);
-        }
-        self.buffer.advance(HEADER_BYTES);
-        let data = self.buffer.split_to(length).freeze();
+        };
         Ok(Some(assemble(kind, seq, time_ms, data)))
+    }
+
+    /// Whether the buffer now has at least `size` bytes; no more than needed are moved there.
+    fn fill(&mut self, size: usize) -> bool {
+        let missing = size.saturating_sub(self.buffer.len()).min(self.chunk.len());
+        self.buffer.extend_from_slice(&self.chunk.split_to(missing));
+        self.buffer.len() >= size
     }
 
     /// Whether the stream stopped in the middle of a frame.
     pub fn has_partial_frame(&self) -> bool {
-        !self.buffer.is_empty()
+        !self.buffer.is_empty() || !self.chunk.is_empty()
     }
 }
 
@@ -193,7 +208,7 @@ mod tests {
             let mut decoder = FrameDecoder::default();
             let mut seen = Vec::new();
             for chunk in wire.chunks(cut) {
-                decoder.push(chunk);
+                decoder.push(Bytes::copy_from_slice(chunk));
                 while let Some(frame) = decoder.next_frame().unwrap() {
                     seen.push(frame);
                 }
@@ -205,7 +220,7 @@ mod tests {
         #[test]
         fn hostile_bytes_never_panic(noise in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut decoder = FrameDecoder::default();
-            decoder.push(&noise);
+            decoder.push(noise.into());
             while let Ok(Some(_)) = decoder.next_frame() {}
         }
     }
@@ -213,7 +228,7 @@ mod tests {
     #[test]
     fn a_huge_length_is_refused_before_it_is_buffered() {
         let mut decoder = FrameDecoder::default();
-        decoder.push(&header(STDOUT, 1, 0, u32::MAX as usize, 0));
+        decoder.push(header(STDOUT, 1, 0, u32::MAX as usize, 0).freeze());
         assert_eq!(decoder.next_frame(), Err(FrameError::TooLong(u32::MAX as usize)));
     }
 }

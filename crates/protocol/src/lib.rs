@@ -31,10 +31,14 @@
 
 pub mod command;
 pub mod config;
+pub mod containment;
 pub mod fault;
 pub mod file;
 pub mod file_batch;
 pub mod frame;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hello;
 pub mod stats;
 

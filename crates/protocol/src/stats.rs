@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     pub commands_running: u64,
+    /// Since the runner started, also those it has forgotten.
     pub commands_ended: u64,
     pub processes: u64,
     pub tunnels_open: u64,

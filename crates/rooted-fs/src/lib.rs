@@ -11,6 +11,9 @@
 
 mod batch;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 mod list;
 mod mkdir;

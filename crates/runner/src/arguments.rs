@@ -6,6 +6,8 @@ use std::os::fd::RawFd;
 pub(crate) enum Arguments {
     /// `--client …`, whose words are read by `front::client`.
     Client,
+    /// `contain JSON`, the plan of a battery of attacks; read by `contain`.
+    Contain,
     Serve(Serve),
 }
 
@@ -38,6 +40,7 @@ impl Arguments {
         let mut words = words.iter().map(String::as_str);
         match words.next() {
             Some("--client") => Ok(Self::Client),
+            Some(sandbank_protocol::containment::WORD) => Ok(Self::Contain),
             Some("serve") => Serve::parse(words).map(Self::Serve),
             Some(other) => Err(UsageError(format!("{other:?} is not understood"))),
             None => Err(UsageError("there is nothing to do".to_owned())),

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Freed memory at the end of the heap that is not given back to the kernel.
+pub(crate) const KEPT_FREE_BYTES: i32 = 2 << 20;
+
 /// Largest JSON request body; a longer one is refused as invalid.
 pub(crate) const MAX_JSON_BYTES: usize = 4 << 20;
 
@@ -52,6 +55,9 @@ pub(crate) const READER_PATIENCE: Duration = Duration::from_secs(1);
 /// The same for the first reader, which cannot come before the start of the command is answered.
 pub(crate) const FIRST_READER_PATIENCE: Duration = Duration::from_millis(250);
 
+/// How long the answer to a start waits for the command's ending, whatever the request says.
+pub(crate) const MAX_START_WAIT: Duration = Duration::from_secs(10);
+
 /// Silence after which an output stream carries a heartbeat.
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -66,6 +72,10 @@ pub(crate) const TERM_GRACE: Duration = Duration::from_secs(2);
 
 /// How long killed processes may take to disappear before the ending is announced anyway.
 pub(crate) const KILL_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long a process killed for memory may take to die. A kill that was seen longer ago explains
+/// no death.
+pub(crate) const OOM_DEATH_LIMIT: Duration = Duration::from_secs(2);
 
 /// The longest text that names who asked for a signal; longer ones are cut.
 pub(crate) const MAX_BY_CHARS: usize = 200;
@@ -87,7 +97,7 @@ pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
 pub(crate) const MAX_FRAME_BYTES: u32 = 256 << 10;
 
 /// Response bytes buffered per stream.
-pub(crate) const MAX_SEND_BYTES: usize = 256 << 10;
+pub(crate) const MAX_SEND_BYTES: usize = 512 << 10;
 
 /// Pause after a failed accept, so that a full descriptor table is not a busy loop.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -96,7 +106,7 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) const CHILD_STACK_BYTES: usize = 128 << 10;
 
 /// Bytes of a file copied between two turns of other work, and the largest piece sent at once.
-pub(crate) const FILE_CHUNK_BYTES: usize = 128 << 10;
+pub(crate) const FILE_CHUNK_BYTES: usize = 256 << 10;
 
 /// Entries of one listing; above it the listing is marked as truncated.
 pub(crate) const MAX_LIST_ENTRIES: usize = 10_000;

@@ -8,6 +8,7 @@ mod arguments;
 mod cgroups;
 mod clock;
 mod commands;
+mod contain;
 mod descriptors;
 mod files;
 mod front;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match Arguments::parse(&arguments) {
         Ok(Arguments::Client) => ExitCode::from(front::client::run(&arguments)),
+        Ok(Arguments::Contain) => ExitCode::from(contain::run(&arguments)),
         Ok(Arguments::Serve(serve)) => {
             let error = start::serve(serve);
             eprintln!("runner: {error}");

@@ -5,6 +5,8 @@
 mod commanding;
 mod live_runner;
 
+use std::time::Duration;
+
 use commanding::{fault_code, follow, id, run, shell, spec};
 use live_runner::{LiveRunner, wait_for};
 use sandbank_protocol::{CommandState, Ending, FaultCode, SignalRequest};
@@ -21,6 +23,21 @@ async fn a_command_reports_its_exit_code_and_its_streams_apart() {
     assert_eq!(status.state, CommandState::Ended { ending: Ending::Exited { code: 7 } });
     assert_eq!((status.stdout_bytes, status.stderr_bytes, status.dropped_bytes), (4, 4, 0));
     assert!(status.ended_at_ms.unwrap() >= status.started_at_ms);
+}
+
+#[tokio::test]
+async fn a_start_that_waits_brings_the_ending_of_a_short_command() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let (short, long) = (shell("s", "exit 4"), spec("l", &["sleep", "60"]));
+    for attached in [false, true] {
+        let started = client.start_and_wait(&short, Duration::from_secs(10)).await.unwrap();
+        assert_eq!(started.attached, attached);
+        assert_eq!(started.status.ending(), Some(&Ending::Exited { code: 4 }));
+        assert_eq!(started.status, client.wait(&id("s")).await.unwrap());
+    }
+    let started = client.start_and_wait(&long, Duration::from_millis(1)).await.unwrap();
+    assert_eq!(started.status.state, CommandState::Running);
 }
 
 #[tokio::test]
@@ -243,6 +260,7 @@ async fn the_command_that_ended_first_is_forgotten_when_there_is_too_much_to_rem
     assert!(client.command(&id("l9")).await.is_ok());
     let listed = client.commands().await.unwrap();
     assert!(listed.len() < 10 && listed.iter().all(|status| status.argv[1].len() < 1_000));
+    assert_eq!(client.stats().await.unwrap().commands_ended, 10, "forgotten ones count, too");
 }
 
 #[tokio::test]

@@ -15,12 +15,12 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use commanding::{Heard, fault_code, id, run, shell, spec};
+use commanding::{Heard, fault_code, follow, id, run, shell, spec};
 use live_runner::{LiveRunner, wait_for};
 use sandbank_channel::{RunnerClient, full_body};
 use sandbank_protocol::{
     CgroupConfig, CgroupVersion, Ending, FaultCode, LandlockConfig, RunnerConfig, SignalRequest,
-    WorkloadIdentity,
+    StdinMode, WorkloadIdentity,
 };
 use test_cgroup::{TestCgroup, inheritable};
 
@@ -271,13 +271,19 @@ async fn an_out_of_memory_kill_is_told_from_any_other() {
     });
     memory.write("cgroup.procs", &runner.pid().to_string());
     let client = runner.client().await;
-    client.start(&spec("bystander", &["sleep", "60"])).await.unwrap();
+    let mut early = shell("early", "read line; kill -9 $$");
+    early.stdin = StdinMode::Open;
+    client.start(&early).await.unwrap();
     let hog: Heard = run(&client, &spec("hog", &["tail", "/dev/zero"])).await;
     assert_eq!(hog.ending, Some(Ending::OomKilled), "{}", memory.read("memory.oom_control"));
     let suicide = run(&client, &shell("suicide", "kill -9 $$")).await;
     assert_eq!(suicide.ending, Some(Ending::Signaled { signal: 9 }));
-    let alive = client.command(&id("bystander")).await.unwrap();
+    let alive = client.command(&id("early")).await.unwrap();
     assert_eq!(alive.ending(), None);
+    // It ran while the kernel killed, but was not the one that was killed.
+    client.stdin(&id("early"), 0, true, full_body("\n")).await.unwrap();
+    let early = follow(&client, "early", 0).await;
+    assert_eq!(early.ending, Some(Ending::Signaled { signal: 9 }));
 }
 
 #[tokio::test]

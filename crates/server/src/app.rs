@@ -11,6 +11,7 @@ use sandbank_store::Store;
 
 use crate::auth::{self, Gate};
 use crate::config::{Secret, Settings};
+use crate::data_dir_health::DataDirHealth;
 use crate::error::ApiError;
 use crate::images::ImageNames;
 use crate::limits::WAIT_SILENCE;
@@ -27,6 +28,7 @@ pub struct App {
 struct Inner {
     orchestrator: Orchestrator,
     settings: Settings,
+    data_dir: DataDirHealth,
     gate: Arc<Gate>,
     streams: Streams,
     images: ImageNames,
@@ -46,6 +48,7 @@ impl App {
         let access = dialects::sandboxd::routes(openapi::base()).access;
         let inner = Inner {
             orchestrator,
+            data_dir: DataDirHealth::new(settings.data_dir.clone()),
             gate: Arc::new(Gate::new(&settings, token, store, access)),
             streams: Streams::new(settings.server.max_streams),
             images: ImageNames::default(),
@@ -72,6 +75,10 @@ impl App {
 
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    pub(crate) fn data_dir(&self) -> &DataDirHealth {
+        &self.inner.data_dir
     }
 
     pub(crate) fn wait_silence(&self) -> Duration {

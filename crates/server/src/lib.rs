@@ -10,9 +10,13 @@ mod auth;
 mod committed;
 pub mod config;
 mod connection;
+mod data_dir_health;
 mod dialects;
 mod error;
 mod extract;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod images;
 mod limits;
 mod ndjson;

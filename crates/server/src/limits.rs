@@ -12,8 +12,9 @@ pub(crate) const MAX_RUNNER_MESSAGE_CHARS: usize = 1000;
 /// `Retry-After` where nothing better is known.
 pub(crate) const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// A request head that needs more is answered 431 and the connection closed.
-pub(crate) const MAX_HEAD_BYTES: usize = 128 * 1024;
+/// A request head that needs more is answered 431 and the connection closed. It is also the
+/// largest piece in which a body is read: fewer, larger ones are what makes uploads fast.
+pub(crate) const MAX_HEAD_BYTES: usize = 256 * 1024;
 
 /// A longer `x-request-id`, or one with odd characters, is replaced by one of ours.
 pub(crate) const MAX_REQUEST_ID_BYTES: usize = 64;
@@ -24,6 +25,9 @@ pub(crate) const MAX_DISCARDED_BYTES: usize = 256 << 20;
 
 /// For this long at most.
 pub(crate) const MAX_DISCARD_TIME: Duration = Duration::from_secs(5);
+
+/// A JSON body that has not arrived whole by then is answered 408, however steadily it drips.
+pub(crate) const MAX_BODY_TIME: Duration = Duration::from_secs(300);
 
 /// A longer path is answered 400.
 pub(crate) const MAX_PATH_BYTES: usize = 4096;
@@ -53,6 +57,9 @@ pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 /// A silent event stream sends a comment this often, and a silent wait a space.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// How long a start that waits stays with the runner before the command counts as a long one.
+pub(crate) const START_PATIENCE: Duration = Duration::from_millis(250);
+
 /// A wait that takes longer has its headers sent, because clients give up on silent servers.
 pub(crate) const WAIT_SILENCE: Duration = Duration::from_secs(45);
 
@@ -62,8 +69,17 @@ pub(crate) const MAX_RATE_KEYS: usize = 10_000;
 /// After a failed accept (no descriptors left), the listener rests this long.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Failed accepts that are less far apart are one line of the log.
+pub(crate) const ACCEPT_EPISODE: Duration = Duration::from_secs(10);
+
 /// How long the list of images is believed when a runtime is mapped to one.
 pub(crate) const IMAGE_LIST_AGE: Duration = Duration::from_secs(1);
+
+/// How long the state of the data directory is believed before it is looked at again.
+pub(crate) const DATA_DIR_AGE: Duration = Duration::from_secs(5);
+
+/// A look at it that takes longer is told as trouble.
+pub(crate) const DATA_DIR_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A longer name of a token is answered 400.
 pub(crate) const MAX_TOKEN_NAME_CHARS: usize = 64;

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -20,7 +21,7 @@ use tower::Service;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::error::ApiError;
-use crate::limits::{ACCEPT_PAUSE, MAX_HEAD_BYTES, RETRY_SOON};
+use crate::limits::{ACCEPT_EPISODE, ACCEPT_PAUSE, MAX_HEAD_BYTES, RETRY_SOON};
 use crate::request::random_id;
 use crate::verb_path;
 
@@ -64,22 +65,21 @@ impl Server {
 }
 
 async fn accept_all(listener: &TcpListener, server: &Arc<Server>, connections: &TaskTracker) {
-    let mut failing = false;
+    // Between two failures some connections may well be accepted: that is one episode.
+    let mut failed_at: Option<Instant> = None;
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => {
-                failing = false;
-                match server.places.clone().try_acquire_owned() {
-                    Ok(place) => {
-                        connections.spawn(connection(server.clone(), stream, peer, place));
-                    }
-                    Err(_) => drop(connections.spawn(turn_away(stream))),
+            Ok((stream, peer)) => match server.places.clone().try_acquire_owned() {
+                Ok(place) => {
+                    connections.spawn(connection(server.clone(), stream, peer, place));
                 }
-            }
+                Err(_) => drop(connections.spawn(turn_away(stream))),
+            },
             // The client's own doing.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
             Err(error) => {
-                if !std::mem::replace(&mut failing, true) {
+                let before = failed_at.replace(Instant::now());
+                if before.is_none_or(|time| time.elapsed() > ACCEPT_EPISODE) {
                     tracing::error!(%error, "no connections can be accepted");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;

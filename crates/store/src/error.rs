@@ -30,9 +30,13 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later without anybody touching the database.
+    /// Whether the same call may succeed later: the file system or another process is in the way,
+    /// not what is in the database.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Locked { .. } | Self::Full { .. })
+        matches!(
+            self,
+            Self::Locked { .. } | Self::Full { .. } | Self::ReadOnly { .. } | Self::Io { .. }
+        )
     }
 
     /// What to do about it.

@@ -3,6 +3,7 @@
 use sandbank_engine::SandboxId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sqlx::{QueryBuilder, Sqlite};
 
 use crate::StoreError;
 use crate::column::{from_json, from_u64, parsed, to_json, to_u64};
@@ -28,24 +29,22 @@ pub struct Events<'a> {
 impl Events<'_> {
     /// Adds all or none. The caller numbers them, so that they can be told before they are kept.
     pub async fn append(&self, events: &[Event]) -> Result<(), StoreError> {
-        let change = async {
-            let mut transaction = self.db.writer.begin_with("BEGIN IMMEDIATE").await?;
-            for event in events {
-                sqlx::query(
-                    "INSERT INTO events (seq, time_ms, sandbox_id, kind, detail)
-                     VALUES (?, ?, ?, ?, ?)",
-                )
-                .bind(from_u64(event.seq))
-                .bind(from_u64(event.time_ms))
-                .bind(event.sandbox.as_ref().map(SandboxId::as_str))
-                .bind(&event.kind)
-                .bind(to_json(&event.detail))
-                .execute(&mut *transaction)
-                .await?;
-            }
-            transaction.commit().await
-        };
-        change.await.map_err(|error| self.db.failed(error))
+        if events.is_empty() {
+            return Ok(());
+        }
+        // One statement is all or nothing by itself, and one turn of the database's thread.
+        let mut insert = QueryBuilder::<Sqlite>::new(
+            "INSERT INTO events (seq, time_ms, sandbox_id, kind, detail) ",
+        );
+        insert.push_values(events, |mut row, event| {
+            row.push_bind(from_u64(event.seq))
+                .push_bind(from_u64(event.time_ms))
+                .push_bind(event.sandbox.as_ref().map(SandboxId::as_str))
+                .push_bind(&event.kind)
+                .push_bind(to_json(&event.detail));
+        });
+        let insert = insert.build().persistent(events.len() == 1);
+        insert.execute(&self.db.writer).await.map(drop).map_err(|error| self.db.failed(error))
     }
 
     /// Events numbered above `after`, oldest first, a page at a time.

@@ -188,31 +188,24 @@ impl Sandboxes<'_> {
     ) -> Result<(), StoreError> {
         let change = async {
             let mut transaction = self.db.writer.begin_with("BEGIN IMMEDIATE").await?;
-            let closed = sqlx::query(
+            // Statements of one query are one turn of the database's thread.
+            sqlx::query(
                 "UPDATE sandboxes SET state = ?, cause = ?, closed_at_ms = ?
-                 WHERE id = ? AND closed_at_ms IS NULL",
+                     WHERE id = ? AND closed_at_ms IS NULL;
+                 INSERT OR REPLACE INTO post_mortems (sandbox_id, ended_at_ms, body)
+                     SELECT ?, ?, ? WHERE changes() = 1;
+                 DELETE FROM ports WHERE sandbox_id = ?",
             )
             .bind(state.as_str())
             .bind(to_json(cause))
             .bind(from_u64(at_ms))
             .bind(id.as_str())
+            .bind(id.as_str())
+            .bind(from_u64(at_ms))
+            .bind(to_json(post_mortem))
+            .bind(id.as_str())
             .execute(&mut *transaction)
             .await?;
-            if closed.rows_affected() == 1 {
-                sqlx::query(
-                    "INSERT OR REPLACE INTO post_mortems (sandbox_id, ended_at_ms, body)
-                     VALUES (?, ?, ?)",
-                )
-                .bind(id.as_str())
-                .bind(from_u64(at_ms))
-                .bind(to_json(post_mortem))
-                .execute(&mut *transaction)
-                .await?;
-                sqlx::query("DELETE FROM ports WHERE sandbox_id = ?")
-                    .bind(id.as_str())
-                    .execute(&mut *transaction)
-                    .await?;
-            }
             transaction.commit().await
         };
         change.await.map_err(|error| self.db.failed(error))

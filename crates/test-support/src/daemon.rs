@@ -32,15 +32,26 @@ impl TestDaemon {
         binary: impl AsRef<Path>,
         settings: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
-        let mut daemon = Self {
+        let mut daemon = Self::prepare(binary, settings)?;
+        daemon.launch().await?;
+        Ok(daemon)
+    }
+
+    /// Everything but the start: `launch` does that, when the test has changed what it wants to.
+    pub fn prepare(binary: impl AsRef<Path>, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        Ok(Self {
             binary: binary.as_ref().to_owned(),
             data: tempfile::Builder::new().prefix("sandbank-test-").tempdir()?,
             port: free_port()?,
             settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
             child: None,
-        };
-        daemon.launch().await?;
-        Ok(daemon)
+        })
+    }
+
+    /// Changes or takes away a setting from the next launch on.
+    pub fn set(&mut self, name: &str, value: Option<&str>) {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.extend(value.map(|value| (name.to_owned(), value.to_owned())));
     }
 
     pub fn url(&self) -> String {
@@ -113,6 +124,18 @@ impl TestDaemon {
         Ok(())
     }
 
+    /// Waits until the daemon has died by itself.
+    pub async fn died(&mut self) -> anyhow::Result<std::process::ExitStatus> {
+        let child = self.child.as_mut().context("no daemon runs")?;
+        let status = eventually("the daemon to die", START_LIMIT, || {
+            let status = child.try_wait();
+            async move { status.ok().flatten() }
+        })
+        .await?;
+        self.child = None;
+        Ok(status)
+    }
+
     /// SIGTERM and the exit code.
     pub async fn terminate(&mut self) -> anyhow::Result<Option<i32>> {
         let Some(mut child) = self.child.take() else { return Ok(None) };
@@ -162,6 +185,12 @@ impl Drop for TestDaemon {
         std::thread::scope(|scope| {
             let cleaner = scope.spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                if runtime.block_on(self.tidy()).is_ok() {
+                    return Ok(());
+                }
+                // It may be what was tested that keeps it from tidying up.
+                self.set("SANDBANK_FAULT", None);
+                self.kill_9()?;
                 runtime.block_on(self.tidy())
             });
             if let Ok(Err(error)) = cleaner.join() {

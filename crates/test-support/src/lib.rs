@@ -4,12 +4,16 @@
 //! data directory of its own, and removes every sandbox it made when it is dropped.
 
 mod api;
+mod corpus;
 mod daemon;
 pub mod residue;
+mod seeded;
 mod wait;
 
 pub use api::{Api, LogRecord};
+pub use corpus::replay_corpus;
 pub use daemon::{TestDaemon, free_port};
+pub use seeded::Seeded;
 pub use wait::{eventually, wait_for};
 
 /// Prints a counted reason and tells the caller to return.

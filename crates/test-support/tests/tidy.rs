@@ -11,16 +11,17 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of ours each crate may use. Engines never see HTTP, handlers never see an engine's
 /// inside, the runner knows neither: a new arrow is a decision, made here.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
     ("runner", &["channel", "protocol", "rooted-fs"]),
     ("runner-binary", &[]),
     ("channel", &["protocol"]),
     ("engine", &[]),
-    ("engine-native", &["engine", "protocol", "runner-binary"]),
+    ("fault-points", &[]),
+    ("engine-native", &["engine", "fault-points", "protocol", "runner-binary"]),
     ("store", &["engine"]),
-    ("orchestrator", &["channel", "engine", "protocol", "store"]),
+    ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),
     ("server", &["channel", "engine", "orchestrator", "protocol", "store"]),
     ("cli", &["bench", "engine", "engine-native", "orchestrator", "protocol", "server", "store"]),
     ("test-support", &[]),
@@ -28,7 +29,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
 ];
 
 /// Tests may also start and talk to a real runner, and share the test crate.
-const TESTS_MAY_ALSO_USE: [&str; 3] = ["channel", "runner-binary", "test-support"];
+const TESTS_MAY_ALSO_USE: [&str; 4] = ["channel", "fault-points", "runner-binary", "test-support"];
 
 const UNSAFE_CRATES: [&str; 3] = ["engine-native", "rooted-fs", "runner"];
 

@@ -4,69 +4,84 @@ use std::time::{Duration, Instant};
 
 use super::{Run, turns};
 use crate::api::Network;
-use crate::peers::{BWRAP, PROCESS, blocking, process};
+use crate::peers::live::Live;
+use crate::peers::{DOCKER, NAMES, PROCESS};
 use crate::report::{Goal, SUBJECT, Section};
 use crate::samples::Samples;
 
 const TRUE: &str = "true";
 const SHELL: &str = "bash -c true";
+const GOAL_AGAINST_PROCESS: f64 = 1.5;
+const GOAL_AGAINST_DOCKER: f64 = 40.0;
 
-const METHOD: &str = "Start request and wait request, from the first byte sent to the exit code in \
-    hand. The bare process is posix_spawn and wait; bwrap makes a whole new sandbox for it, as it \
-    has no other way.";
+const METHOD: &str = "One request, `POST …/commands?wait=true`, from the first byte sent to the exit \
+    code in hand. The bare process is posix_spawn and wait; crun and runc enter a live container \
+    with `exec`; Docker is its exec API in a live container: create, start with the output read to \
+    its end, inspect. bwrap makes a whole new sandbox, as it has no other way. Docker takes part in \
+    some of the rounds only.";
 
-struct Contender {
-    measure: &'static str,
-    who: &'static str,
-}
+/// Who it is, and what it runs; none is Sandbank.
+type Contender<'a> = (Option<&'a Live<'a>>, &'static str);
 
 pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
-    let mut contenders = vec![
-        Contender { measure: TRUE, who: SUBJECT },
-        Contender { measure: TRUE, who: PROCESS },
-        Contender { measure: SHELL, who: SUBJECT },
-        Contender { measure: SHELL, who: PROCESS },
-    ];
-    if run.peers.bwrap.is_some() {
-        contenders.push(Contender { measure: TRUE, who: BWRAP });
-        contenders.push(Contender { measure: SHELL, who: BWRAP });
-    }
     let rounds = run.scale.warm_up + run.scale.rounds;
     run.progress.begin("command", rounds);
     let id = run.api().create_ready(Network::None).await?;
+    let mut lives = Vec::new();
+    for peer in run.peers.all() {
+        lives.push(Live::start(peer).await?);
+    }
+    let mut contenders: Vec<Contender<'_>> = Vec::new();
+    for measure in [TRUE, SHELL] {
+        contenders.push((None, measure));
+        contenders.extend(lives.iter().map(|live| (Some(live), measure)));
+    }
     let mut samples = Samples::default();
     for round in 0..rounds {
-        for contender in turns(&contenders, round.abs_diff(run.scale.warm_up)) {
-            let took = once(run, &id, contender).await?;
+        for (live, measure) in turns(&contenders, round.abs_diff(run.scale.warm_up)) {
+            if live.is_some_and(|live| live.peer.is_slow()) && !run.slow_take_part(round) {
+                continue;
+            }
+            let took = once(run, &id, *live, measure).await?;
             if round >= run.scale.warm_up {
-                samples.add_time(contender.measure, contender.who, took);
+                let who = live.map_or(SUBJECT, |live| live.peer.name());
+                samples.add_time(measure, who, took);
             }
         }
         run.progress.step();
     }
+    for live in lives {
+        live.end().await?;
+    }
     run.api().destroy(&id).await?;
     let mut section = Section::new("Commands", METHOD);
     section.series = samples.into_series();
-    section.compare(TRUE, SUBJECT, PROCESS, Some(Goal::AtMost(1.5)));
-    section.compare(TRUE, SUBJECT, BWRAP, None);
-    section.compare(SHELL, SUBJECT, PROCESS, None);
-    section.compare(SHELL, SUBJECT, BWRAP, None);
+    let goal = Some(Goal::AtMost(GOAL_AGAINST_PROCESS));
+    section.compare(TRUE, SUBJECT, PROCESS, goal);
+    section.times_faster(TRUE, SUBJECT, DOCKER, Some(Goal::AtLeast(GOAL_AGAINST_DOCKER)));
+    for peer in NAMES.into_iter().filter(|peer| *peer != PROCESS) {
+        section.compare(TRUE, SUBJECT, peer, None);
+    }
+    for peer in NAMES {
+        section.compare(SHELL, SUBJECT, peer, None);
+    }
     Ok(section)
 }
 
-async fn once(run: &Run<'_>, id: &str, contender: &Contender) -> anyhow::Result<Duration> {
-    let argv: &[&str] = match contender.measure {
+async fn once(
+    run: &Run<'_>,
+    id: &str,
+    live: Option<&Live<'_>>,
+    measure: &str,
+) -> anyhow::Result<Duration> {
+    let argv: &[&str] = match measure {
         SHELL => &["bash", "-c", "true"],
         _ => &["true"],
     };
-    let mut command = match (contender.who, &run.peers.bwrap) {
-        (BWRAP, Some(bwrap)) => bwrap.command(argv),
-        (PROCESS, _) => process::bare(argv)?,
-        _ => {
-            let begin = Instant::now();
-            run.api().run(id, argv).await?;
-            return Ok(begin.elapsed());
-        }
-    };
-    blocking(move || process::run(&mut command)).await
+    if let Some(live) = live {
+        return live.run(argv).await;
+    }
+    let begin = Instant::now();
+    run.api().run(id, argv).await?;
+    Ok(begin.elapsed())
 }

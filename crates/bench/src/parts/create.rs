@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Run, turns};
 use crate::api::Network;
-use crate::peers::{BWRAP, PROCESS, blocking, process};
+use crate::peers::{BWRAP, DOCKER, NAMES, Peer};
 use crate::report::{Goal, SUBJECT, Section, Skipped};
 use crate::samples::Samples;
 
@@ -12,17 +12,20 @@ const ANSWERED: &str = "create request answered";
 const READY: &str = "create to ready";
 const GONE: &str = "destroy";
 const WITH_NETWORK: &str = "sandbank, with network";
+const GOAL_AGAINST_DOCKER: f64 = 45.0;
 
 const METHOD: &str = "`POST /v1/sandboxes`, then a request that only the sandbox's runner can \
     answer: ready is when that answer is here, so nothing is hidden behind an early reply. \
-    The peers start `cat` and are ready when a byte sent to it has come back. Destroyed is when \
-    `DELETE` is answered, and for peers when their last process is gone.";
+    The peers start `cat` and are ready when a byte sent to it has come back; Docker's create and \
+    start requests count until the start is answered, whatever runs inside by then. Destroyed is \
+    when `DELETE` is answered; for bwrap and the bare process when they are killed and their last \
+    process is gone, for crun and runc when `cat` has seen the end of its input and they have \
+    removed the container. Docker takes part in some of the rounds only.";
 
 #[derive(Clone, Copy)]
-enum Contender {
+enum Contender<'a> {
     Sandbank(Network),
-    Bwrap,
-    Process,
+    Peer(Peer<'a>),
 }
 
 struct Times {
@@ -40,6 +43,9 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let mut samples = Samples::default();
     for round in 0..rounds {
         for contender in turns(&contenders, round.abs_diff(run.scale.warm_up)) {
+            if contender.is_slow() && !run.slow_take_part(round) {
+                continue;
+            }
             let times = once(run, *contender).await?;
             if round < run.scale.warm_up {
                 continue;
@@ -54,25 +60,32 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
         run.progress.step();
     }
     section.series = samples.into_series();
-    section.compare(READY, SUBJECT, BWRAP, Some(Goal::AtMost(1.0)));
+    section.times_faster(READY, SUBJECT, DOCKER, Some(Goal::AtLeast(GOAL_AGAINST_DOCKER)));
+    for peer in NAMES {
+        section.compare(READY, SUBJECT, peer, (peer == BWRAP).then_some(Goal::AtMost(1.0)));
+    }
     section.compare(READY, WITH_NETWORK, BWRAP, None);
-    section.compare(READY, SUBJECT, PROCESS, None);
-    section.compare(GONE, SUBJECT, BWRAP, None);
+    for peer in NAMES {
+        section.compare(GONE, SUBJECT, peer, None);
+    }
     Ok(section)
 }
 
-impl Contender {
-    fn name(self) -> &'static str {
+impl Contender<'_> {
+    fn name(&self) -> &'static str {
         match self {
             Self::Sandbank(Network::None) => SUBJECT,
             Self::Sandbank(Network::Default) => WITH_NETWORK,
-            Self::Bwrap => BWRAP,
-            Self::Process => PROCESS,
+            Self::Peer(peer) => peer.name(),
         }
+    }
+
+    fn is_slow(&self) -> bool {
+        matches!(self, Self::Peer(peer) if peer.is_slow())
     }
 }
 
-async fn contenders(run: &Run<'_>, section: &mut Section) -> Vec<Contender> {
+async fn contenders<'a>(run: &Run<'a>, section: &mut Section) -> Vec<Contender<'a>> {
     let mut contenders = vec![Contender::Sandbank(Network::None)];
     match once(run, Contender::Sandbank(Network::Default)).await {
         Ok(_) => contenders.push(Contender::Sandbank(Network::Default)),
@@ -81,26 +94,18 @@ async fn contenders(run: &Run<'_>, section: &mut Section) -> Vec<Contender> {
             section.skipped.push(Skipped { name, reason });
         }
     }
-    if run.peers.bwrap.is_some() {
-        contenders.push(Contender::Bwrap);
-    }
-    contenders.push(Contender::Process);
+    contenders.extend(run.peers.all().into_iter().map(Contender::Peer));
     contenders
 }
 
-async fn once(run: &Run<'_>, contender: Contender) -> anyhow::Result<Times> {
-    let mut command = match (contender, &run.peers.bwrap) {
-        (Contender::Sandbank(network), _) => return sandbank(run, network).await,
-        (Contender::Bwrap, Some(bwrap)) => bwrap.command(&["cat"]),
-        (Contender::Bwrap, None) => anyhow::bail!("bwrap is not here"),
-        (Contender::Process, _) => process::bare(&["cat"])?,
-    };
-    blocking(move || {
-        let peer = process::start(&mut command)?;
-        let ready = peer.took;
-        Ok(Times { answered: None, ready, gone: peer.end()? })
-    })
-    .await
+async fn once(run: &Run<'_>, contender: Contender<'_>) -> anyhow::Result<Times> {
+    match contender {
+        Contender::Sandbank(network) => sandbank(run, network).await,
+        Contender::Peer(peer) => {
+            let cycle = peer.cycle().await?;
+            Ok(Times { answered: None, ready: cycle.ready, gone: cycle.gone })
+        }
+    }
 }
 
 async fn sandbank(run: &Run<'_>, network: Network) -> anyhow::Result<Times> {

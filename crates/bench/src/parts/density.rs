@@ -5,17 +5,20 @@ use std::time::{Duration, Instant};
 use super::Run;
 use crate::api::Network;
 use crate::memory;
-use crate::report::{Comparison, Goal, SUBJECT, Section, Unit};
+use crate::report::{Goal, SUBJECT, Section, Skipped, Unit};
 use crate::samples::Samples;
-use crate::summary::Better;
 
 const READY: &str = "create to ready";
 const TRUE: &str = "command true";
 const LIST: &str = "list all sandboxes";
 
-/// Into so many equal steps the way up is divided.
+/// Into so many equal steps the way up is divided, where the scale names none.
 const STEPS: usize = 5;
 const GOAL_MB: f64 = 1.0;
+
+/// Memory that must be free for each sandbox that is still to be made, and beside them.
+const ROOM_EACH_MB: f64 = 1.5;
+const ROOM_MB: f64 = 500.0;
 
 /// Looks at the machine's free memory, of which the median counts.
 const LOOKS: usize = 5;
@@ -24,13 +27,13 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// Sandboxes whose cgroup is asked for its memory.
 const ASKED: usize = 50;
 
+const METHOD: &str = "Sandboxes are made one after another and left idle. Memory each is the \
+    machine's loss of `MemAvailable`, with the daemon's share, divided by their number. On the way, \
+    commands and listings are timed again.";
+
 pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let count = run.scale.density;
-    let method = format!(
-        "{count} sandboxes are made one after another and left idle. Memory each is the machine's \
-         loss of `MemAvailable`, with the daemon's share, divided by their number. At every fifth \
-         of the way commands and listings are timed again."
-    );
+    let mut section = Section::new("Density and growth", METHOD);
     run.progress.begin("density", count);
     let pid = run.daemon.pid();
     let daemon_before = memory::of_process(pid)?;
@@ -40,10 +43,15 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let mut alive = Vec::with_capacity(count);
     let mut samples = Samples::default();
     let mut making = Duration::ZERO;
-    for step in 1..=STEPS {
-        let until = count * step / STEPS;
-        if until == alive.len() {
-            continue;
+    let mut each = Vec::new();
+    for until in looks(run) {
+        let needed = (until - alive.len()) as f64 * ROOM_EACH_MB + ROOM_MB;
+        let free = memory::available_mb()?;
+        if free < needed {
+            let name = format!("{until} sandboxes");
+            let reason = format!("{free:.0} MB of memory are free, {needed:.0} MB might be needed");
+            section.skipped.push(Skipped { name, reason });
+            break;
         }
         let who = format!("{SUBJECT}, up to {until} alive");
         while alive.len() < until {
@@ -54,9 +62,9 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
             run.progress.step();
         }
         probe(run, &alive, &mut samples, &who).await?;
+        each.push((until, (before - settled_mb().await?) / until as f64));
     }
     let took = begin.elapsed();
-    let each = (before - settled_mb().await?) / count as f64;
     let daemon_after = memory::of_process(pid)?;
     let files = memory::open_files(pid);
     let cgroup = cgroup_mb(run, &alive).await?;
@@ -67,20 +75,16 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let removing = begin.elapsed();
     let recovered = settled_mb().await?;
 
-    let mut section = Section::new("Density and growth", method);
     section.series = samples.into_series();
-    section.comparisons.push(Comparison {
-        what: "memory of an idle sandbox".to_owned(),
-        value: each,
-        unit: Unit::Megabytes,
-        better: Better::Lower,
-        goal: Some(Goal::AtMost(GOAL_MB)),
-    });
+    for (count, mb) in each {
+        let what = format!("memory of an idle sandbox, {count} alive");
+        section.figure(what, mb, Unit::Megabytes, Goal::AtMost(GOAL_MB));
+    }
     growth(&mut section);
-    section.fact("sandboxes", count as f64, Unit::Count);
+    section.fact("sandboxes", alive.len() as f64, Unit::Count);
     section.fact(
         "made per second, one after another",
-        count as f64 / making.as_secs_f64(),
+        alive.len() as f64 / making.as_secs_f64(),
         Unit::PerSecond,
     );
     section.fact("whole way up, with probes", took.as_secs_f64(), Unit::Seconds);
@@ -92,6 +96,17 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     section.fact("daemon's open files before", files_before as f64, Unit::Count);
     section.fact("daemon's open files with all alive", files as f64, Unit::Count);
     Ok(section)
+}
+
+/// How many are alive when everything is looked at, each more than the one before.
+fn looks(run: &Run<'_>) -> Vec<usize> {
+    let mut looks = match run.scale.looks {
+        [] => (1..=STEPS).map(|step| run.scale.density * step / STEPS).collect(),
+        named => named.to_vec(),
+    };
+    looks.retain(|look| *look > 0);
+    looks.dedup();
+    looks
 }
 
 /// Short measurements with some of the sandboxes that are alive.

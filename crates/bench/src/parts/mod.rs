@@ -5,7 +5,10 @@ mod command;
 mod create;
 mod density;
 mod files;
+mod growth;
+mod pause;
 mod stream;
+mod terminal;
 mod throughput;
 
 use crate::api::Api;
@@ -27,13 +30,22 @@ impl Run<'_> {
         &self.daemon.api
     }
 
+    /// Whether this is a round in which peers that take long have a turn, too. The first one that
+    /// is kept is.
+    fn slow_take_part(&self, round: usize) -> bool {
+        round.abs_diff(self.scale.warm_up).is_multiple_of(self.scale.slow_every)
+    }
+
     pub(crate) async fn measure(&self, part: Part) -> anyhow::Result<Section> {
         match part {
             Part::Create => create::measure(self).await,
             Part::Command => command::measure(self).await,
             Part::Stream => stream::measure(self).await,
             Part::Files => files::measure(self).await,
+            Part::Terminal => terminal::measure(self).await,
+            Part::Pause => pause::measure(self).await,
             Part::Throughput => throughput::measure(self).await,
+            Part::Growth => growth::measure(self).await,
             Part::Density => density::measure(self).await,
         }
     }

@@ -12,10 +12,10 @@ use super::{Run, turns};
 use crate::api::Network;
 use crate::log_lines::LogLines;
 use crate::memory;
-use crate::peers::{BWRAP, PROCESS, blocking, process};
-use crate::report::{Comparison, Goal, Section, Skipped, Unit};
+use crate::peers::live::Live;
+use crate::peers::{DOCKER, NAMES, PROCESS};
+use crate::report::{Goal, Section, Skipped, Unit};
 use crate::samples::Samples;
-use crate::summary::Better;
 
 const DELIVERED: &str = "log stream, delivered";
 const PRODUCED: &str = "log stream, written in the sandbox";
@@ -30,7 +30,7 @@ const MAX_SOCKET_PATH: usize = 107;
 const METHOD: &str = "`head -c` of `/dev/zero`, for text piped through `tr`, read by one client from \
     start to ending. Delivered counts what reached the reader; where the journal had to drop \
     for a reader that was too slow, what the command wrote is shown as well. The channel is the connection that the daemon itself uses, without HTTP/1.1 and \
-    records. The peers' output is read from a pipe.";
+    records. The peers' output is read from a pipe, Docker's from the connection of its exec API.";
 
 struct Flow {
     delivered: u64,
@@ -50,8 +50,11 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
             section.skipped.push(Skipped { name: CHANNEL.to_owned(), reason });
         }
     }
-    contenders.push(PROCESS);
-    contenders.extend(run.peers.bwrap.is_some().then_some(BWRAP));
+    let mut lives = Vec::new();
+    for peer in run.peers.all() {
+        contenders.push(peer.name());
+        lives.push(Live::start(peer).await?);
+    }
 
     let rounds = 1 + run.scale.long_rounds;
     run.progress.begin("stream", rounds * contenders.len());
@@ -62,7 +65,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let mut dropped: Vec<(&str, u64, u64)> = contenders.iter().map(|who| (*who, 0, 0)).collect();
     for round in 0..rounds {
         for who in turns(&contenders, round.abs_diff(1)) {
-            let flow = once(run, &id, who, socket.as_deref()).await.context(*who)?;
+            let flow = once(run, &id, who, &lives, socket.as_deref()).await.context(*who)?;
             run.progress.step();
             if round == 0 {
                 continue;
@@ -78,14 +81,16 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     }
     let after = memory::of_process(pid)?;
     run.api().destroy(&id).await?;
+    for live in lives {
+        live.end().await?;
+    }
 
     section.series = samples.into_series();
     // Where nothing was dropped both rates are the same.
     let lossless: Vec<_> = dropped.iter().filter(|(_, lost, _)| *lost == 0).map(|d| d.0).collect();
     section.series.retain(|s| s.measure != PRODUCED || !lossless.contains(&s.who.as_str()));
     goals(&mut section);
-    for (who, lost, all) in dropped.into_iter().filter(|(who, ..)| ![PROCESS, BWRAP].contains(who))
-    {
+    for (who, lost, all) in dropped.into_iter().filter(|(who, ..)| !NAMES.contains(who)) {
         let share = 100.0 * lost as f64 / all.max(1) as f64;
         section.fact(format!("dropped for a slow reader: {who}"), share, Unit::Percent);
     }
@@ -98,32 +103,38 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
 fn goals(section: &mut Section) {
     for who in [CHANNEL, BASE64] {
         if let Some(value) = section.median(DELIVERED, who) {
-            section.comparisons.push(Comparison {
-                what: format!("{DELIVERED}: {who}"),
-                value,
-                unit: Unit::MegabytesPerSecond,
-                better: Better::Higher,
-                goal: Some(Goal::AtLeast(GOAL_MB_PER_SECOND)),
-            });
+            let goal = Goal::AtLeast(GOAL_MB_PER_SECOND);
+            let what = format!("{DELIVERED}: {who}");
+            section.figure(what, value, Unit::MegabytesPerSecond, goal);
         }
     }
     for who in [BASE64, TEXT, CHANNEL] {
         section.compare(DELIVERED, who, PROCESS, None);
     }
+    section.compare(DELIVERED, BASE64, DOCKER, None);
 }
 
-async fn once(run: &Run<'_>, id: &str, who: &str, socket: Option<&Path>) -> anyhow::Result<Flow> {
+async fn once(
+    run: &Run<'_>,
+    id: &str,
+    who: &str,
+    lives: &[Live<'_>],
+    socket: Option<&Path>,
+) -> anyhow::Result<Flow> {
     let total = run.scale.stream_bytes;
     let count = total.to_string();
     let zeros = ["head", "-c", &count, "/dev/zero"];
-    let flow = match (who, &run.peers.bwrap, socket) {
+    let live = lives.iter().find(|live| live.peer.name() == who);
+    let flow = match (who, live, socket) {
+        (_, Some(live), _) => {
+            let (delivered, took) = live.drain(&zeros).await?;
+            Flow { delivered, dropped: 0, took }
+        }
         (TEXT, ..) => {
             let script = format!("head -c {count} /dev/zero | tr '\\0' s");
             over_http(run, id, &["sh", "-c", &script], "utf8").await?
         }
         (CHANNEL, _, Some(socket)) => over_channel(socket, &zeros).await?,
-        (PROCESS, ..) => from_pipe(process::bare(&zeros)?).await?,
-        (BWRAP, Some(bwrap), _) => from_pipe(bwrap.command(&zeros)).await?,
         _ => over_http(run, id, &zeros, "base64").await?,
     };
     let seen = flow.delivered + flow.dropped;
@@ -171,11 +182,6 @@ async fn over_channel(socket: &Path, argv: &[&str]) -> anyhow::Result<Flow> {
         }
     }
     Ok(Flow { delivered, dropped, took: begin.elapsed() })
-}
-
-async fn from_pipe(mut command: std::process::Command) -> anyhow::Result<Flow> {
-    let (delivered, took) = blocking(move || process::drain(&mut command)).await?;
-    Ok(Flow { delivered, dropped: 0, took })
 }
 
 /// The engine keeps the socket where a restarted daemon finds it again: in a directory that is

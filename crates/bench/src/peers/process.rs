@@ -37,6 +37,19 @@ pub(crate) fn start(command: &mut Command) -> anyhow::Result<Ready> {
 }
 
 impl Ready {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Closes its input and waits until it has ended by itself and its output is closed.
+    pub(crate) fn end_input(mut self) -> anyhow::Result<Duration> {
+        let begin = Instant::now();
+        drop(self.child.stdin.take());
+        let status = self.child.wait()?;
+        anyhow::ensure!(status.success(), "a peer ended with {status}");
+        Ok(begin.elapsed())
+    }
+
     /// Kills it and waits until every process that held its output is gone.
     pub(crate) fn end(mut self) -> anyhow::Result<Duration> {
         let begin = Instant::now();
@@ -86,7 +99,9 @@ pub(crate) fn drain(command: &mut Command) -> anyhow::Result<(u64, Duration)> {
 /// The whole path of a program, so that no search is part of a measurement.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
+    let administration = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let dirs = std::env::split_paths(&path).chain(administration);
+    dirs.map(|dir| dir.join(program)).find(|file| file.is_file())
 }
 
 pub(crate) fn bare(argv: &[&str]) -> anyhow::Result<Command> {
@@ -106,6 +121,12 @@ mod tests {
         let ready = start(&mut bare(&["cat"]).unwrap()).unwrap();
         assert!(ready.took > Duration::ZERO);
         assert!(ready.end().unwrap() > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_peer_ends_by_itself_when_its_input_is_closed() {
+        let ready = start(&mut bare(&["cat"]).unwrap()).unwrap();
+        assert!(ready.end_input().unwrap() > Duration::ZERO);
     }
 
     #[test]

@@ -8,9 +8,9 @@ use crate::summary::Better;
 const HOW_TO_READ: &str = "\
 Everything below comes from one run of one tool. Contenders take turns, in an order that rotates \
 from round to round; the first rounds are thrown away. p50 is the median; 95 % of the samples were \
-at least as good as p95, so it is the slow end of times and of rates. 1 MB is 10⁶ bytes. Ratios \
-are medians divided by medians of the same run: they travel to other machines better than times \
-do. Goals are shown, never asserted.";
+at least as good as p95, and 99 % as p99, so these are the slow ends of times and of rates. 1 MB is \
+10⁶ bytes. Ratios are medians divided by medians of the same run, and p95 by p95: they travel to \
+other machines better than times do. Goals are for medians; they are shown, never asserted.";
 
 pub fn to_markdown(report: &Report) -> String {
     let mut blocks = vec!["# Benchmarks".to_owned()];
@@ -73,7 +73,15 @@ fn skipped(skipped: &Skipped) -> String {
 fn summary(report: &Report) -> String {
     let all = report.sections.iter().flat_map(|section| &section.comparisons);
     let table = comparisons(all.filter(|comparison| comparison.goal.is_some()));
-    if table.is_empty() { table } else { format!("## Against the goals\n\n{table}") }
+    if table.is_empty() {
+        return table;
+    }
+    let unmeasured = report.unmeasured.iter().map(|u| format!("- {}: {}", u.name, u.reason));
+    let unmeasured = unmeasured.collect::<Vec<_>>().join("\n");
+    joined(&[
+        format!("## Against the goals\n\n{table}"),
+        if unmeasured.is_empty() { unmeasured } else { format!("Not measured:\n\n{unmeasured}") },
+    ])
 }
 
 fn section(section: &Section) -> String {
@@ -92,21 +100,21 @@ fn joined(blocks: &[String]) -> String {
 }
 
 fn series(section: &Section) -> String {
-    let mut table = Table::new(&["measure", "who", ">n", ">p50", ">p95", "unit"]);
+    let mut table = Table::new(&["measure", "who", ">n", ">p50", ">p95", ">p99", "unit"]);
     let mut last = "";
     for series in &section.series {
         let first_row = series.measure != last;
         let measure = if first_row { series.measure.clone() } else { String::new() };
         let (summary, unit) = (series.summary, series.unit.name().to_owned());
-        let (n, p50, p95) = (summary.n.to_string(), short(summary.p50), short(summary.p95));
-        table.row([measure, series.who.clone(), n, p50, p95, unit]);
+        let [p50, p95, p99] = [summary.p50, summary.p95, summary.p99].map(short);
+        table.row([measure, series.who.clone(), summary.n.to_string(), p50, p95, p99, unit]);
         last = &series.measure;
     }
     if table.is_empty() { String::new() } else { table.render() }
 }
 
 fn comparisons<'a>(all: impl Iterator<Item = &'a Comparison>) -> String {
-    let mut table = Table::new(&["comparison", ">value", "better", ">goal", "met"]);
+    let mut table = Table::new(&["comparison", ">value", ">at p95", "better", ">goal", "met"]);
     for each in all {
         let better = match each.better {
             Better::Lower => "lower",
@@ -119,7 +127,8 @@ fn comparisons<'a>(all: impl Iterator<Item = &'a Comparison>) -> String {
         };
         let goal = each.goal.map(|goal| bound(goal, each.unit)).unwrap_or_default();
         let value = with_unit(each.value, each.unit);
-        table.row([each.what.clone(), value, better.to_owned(), goal, met.to_owned()]);
+        let p95 = each.p95.map(|p95| with_unit(p95, each.unit)).unwrap_or_default();
+        table.row([each.what.clone(), value, p95, better.to_owned(), goal, met.to_owned()]);
     }
     if table.is_empty() { String::new() } else { table.render() }
 }

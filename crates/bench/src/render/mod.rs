@@ -71,6 +71,7 @@ pub(crate) mod sample {
             },
             contenders: vec![Contender { name: "bwrap".into(), what: "bubblewrap 0.8.0".into() }],
             skipped: vec![Skipped { name: "Docker".into(), reason: "not here".into() }],
+            unmeasured: vec![Skipped { name: "fork".into(), reason: "there is none".into() }],
             sections: vec![section],
             took_s: 61.0,
         }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Client, ClientError, segment};
+use crate::failure::Failure;
+use crate::ui::text;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,6 +66,17 @@ impl Client {
         Ok(self.json::<Listing>(self.get(&path)).await?.commands)
     }
 
+    /// The id behind what a person typed: an id, or the unique beginning of one.
+    pub(crate) async fn resolve_command(
+        &self,
+        sandbox: &str,
+        name: &str,
+    ) -> Result<String, Failure> {
+        let commands = self.commands(sandbox).await.map_err(|error| error.about(sandbox))?;
+        let ids = commands.iter().filter_map(|command| command["commandId"].as_str());
+        choose(name, ids)
+    }
+
     pub(crate) async fn command(
         &self,
         sandbox: &str,
@@ -110,6 +123,37 @@ impl Client {
     }
 }
 
+/// What begins no id may still be one that is no longer listed: the server has the last word.
+fn choose<'a>(name: &str, ids: impl Iterator<Item = &'a str>) -> Result<String, Failure> {
+    let beginning: Vec<&str> = ids.filter(|id| id.starts_with(name)).collect();
+    match beginning.as_slice() {
+        [only] => Ok((*only).to_owned()),
+        several if several.is_empty() || several.contains(&name) => Ok(name.to_owned()),
+        several => {
+            let ids = text::printable(&several.join(", "));
+            let shown = text::printable(name);
+            Err(Failure::usage(format!("{shown:?} begins more than one command's id: {ids}"))
+                .hint("type a few more characters"))
+        }
+    }
+}
+
 pub(super) fn command_path(sandbox: &str, id: &str, rest: &str) -> String {
     format!("/v1/sandboxes/{}/commands/{}{rest}", segment(sandbox), segment(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Exit;
+
+    #[test]
+    fn a_command_is_found_by_the_beginning_of_its_id() {
+        let choose = |name| choose(name, ["c-1f2e", "c-1f2e-2", "c-9"].into_iter());
+        assert_eq!(choose("c-9").unwrap(), "c-9");
+        assert_eq!(choose("c-1f2e-").unwrap(), "c-1f2e-2");
+        assert_eq!(choose("c-1f2e").unwrap(), "c-1f2e", "an id wins over a beginning");
+        assert_eq!(choose("c-forgotten").unwrap(), "c-forgotten");
+        assert_eq!(choose("c-1").unwrap_err().exit, Exit::Usage);
+    }
 }

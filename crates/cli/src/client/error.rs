@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sandbank_protocol::WORKSPACE;
 use serde::Deserialize;
 
 use crate::failure::{Exit, Failure};
@@ -105,6 +106,10 @@ impl Refusal {
 
     /// Our own words where this program can help, else the server's.
     fn advice(&self) -> Option<String> {
+        if self.code.as_deref() == Some("outside_workspace") {
+            let relative = "relative paths start there";
+            return Some(format!("only files below {WORKSPACE} can be reached; {relative}"));
+        }
         let ours = match (self.status, self.code.as_deref().unwrap_or_default()) {
             (401 | 403, "permission_denied") => None,
             (401 | 403, _) => {
@@ -201,6 +206,12 @@ mod tests {
             (failure.message.as_str(), failure.hint.as_deref()),
             ("a\\u{1b}b", Some("do x"))
         );
+    }
+
+    #[test]
+    fn a_path_outside_of_the_workspace_is_answered_with_where_that_is() {
+        let failure = failure(400, r#"{"error":"no","code":"outside_workspace"}"#);
+        assert!(failure.hint.unwrap().contains(WORKSPACE));
     }
 
     #[test]

@@ -18,15 +18,17 @@ Examples:
   sudo sandbank bench --density 1000 --write docs/benchmarks.md
 
 Starts a private server of this program on a temporary directory and removes it afterwards with
-everything in it. Figures of one run compare with each other; take ratios to other machines.")]
+everything in it; where they are installed it is measured against bwrap, crun, runc and a private
+Docker daemon. Figures of one run compare with each other; take ratios to other machines.")]
 pub(crate) struct BenchArgs {
     /// Few rounds and small sizes: shows that everything works
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Parts to run: create, command, stream, files, throughput, density [default: all]
+    /// Parts to run: create, command, stream, files, terminal, pause, throughput, growth, density
+    /// [default: all]
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     pub(crate) only: Vec<Part>,
-    /// Idle sandboxes of the density part [default: 200]
+    /// Most idle sandboxes of the density part [default: 3000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=50_000))]
     pub(crate) density: Option<u32>,
     /// Write the report to this Markdown file, and a plot beside it

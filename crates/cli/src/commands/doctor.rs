@@ -20,14 +20,27 @@ use crate::ui::{Progress, Ui};
 #[command(after_help = "\
 Examples:
   sudo sandbank doctor
+  sudo sandbank doctor --attack
   sandbank doctor --json | jq '.controls[] | select(.standing != \"in_force\")'
 
 Ends with 0 when every control that sandboxes rely on is in force, and with 78 otherwise. Needs no
-server; it tries each control the way a sandbox would get it.")]
-pub(crate) struct DoctorArgs {}
+server; it tries each control the way a sandbox would get it. With --attack it ends with 78 when
+an attack that should have failed did not.")]
+pub(crate) struct DoctorArgs {
+    /// Attack a test sandbox from inside and from the host, and show what held
+    #[arg(long)]
+    attack: bool,
+}
 
-pub(crate) async fn run(context: &Context, _args: DoctorArgs) -> Result<u8, Failure> {
+pub(crate) async fn run(context: &Context, args: DoctorArgs) -> Result<u8, Failure> {
     let settings = locate::settings()?;
+    if args.attack {
+        let (scratch, engine) = engine_near(&settings, &settings.data_dir).await?;
+        let ended = super::attack::run(context, &engine).await;
+        engine.shutdown().await;
+        drop(scratch);
+        return ended;
+    }
     let progress = Progress::spinner(&context.ui, "trying every control");
     let reports = examine(&settings, &settings.data_dir).await;
     progress.done();
@@ -68,8 +81,16 @@ pub(crate) fn lacks(first: &ControlReport, count: usize) -> Failure {
     Failure::new(Exit::Unsupported, message).hint(hint)
 }
 
-/// An engine on a directory of its own, on the file system where the data will be.
 async fn examine(settings: &Settings, near: &Path) -> Result<Vec<ControlReport>, Failure> {
+    let (scratch, engine) = engine_near(settings, near).await?;
+    let reports = engine.controls().await;
+    engine.shutdown().await;
+    drop(scratch);
+    Ok(reports)
+}
+
+/// An engine on a directory of its own, on the file system where the data will be.
+async fn engine_near(settings: &Settings, near: &Path) -> Result<(Scratch, NativeEngine), Failure> {
     let mut settings = settings.clone();
     let existing = near.ancestors().find(|place| place.is_dir());
     let elsewhere = std::env::temp_dir();
@@ -79,9 +100,7 @@ async fn examine(settings: &Settings, near: &Path) -> Result<Vec<ControlReport>,
     settings.network.pool_size = 0;
     let native = engine_settings(&settings, InstanceId::random())?;
     let engine = NativeEngine::start(native).await.map_err(|error| no_engine(&error))?;
-    let reports = engine.controls().await;
-    engine.shutdown().await;
-    Ok(reports)
+    Ok((scratch, engine))
 }
 
 /// Whether sandboxes with the usual settings would be refused for it.

@@ -20,7 +20,7 @@ the output goes on where it stopped.")]
 pub(crate) struct LogsArgs {
     /// Id, unique beginning of an id, or key
     pub(crate) sandbox: String,
-    /// The command's id; the newest one when left out
+    /// The command's id or the unique beginning of one; the newest when left out
     pub(crate) command: Option<String>,
     /// Stay until the command ends
     #[arg(short, long)]
@@ -35,7 +35,7 @@ pub(crate) async fn run(context: &Context, args: LogsArgs) -> Result<u8, Failure
     let client = &connection.client;
     let sandbox = client.resolve(&args.sandbox).await?;
     let command = match args.command {
-        Some(command) => command,
+        Some(command) => client.resolve_command(&sandbox, &command).await?,
         None => newest(client, &sandbox).await?,
     };
     let mut follow = Follow::new(client, &sandbox, &command, args.after, args.follow);

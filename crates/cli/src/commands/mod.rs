@@ -1,5 +1,6 @@
 //! One file per subcommand: its flags, and what it does through the client.
 
+mod attack;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;

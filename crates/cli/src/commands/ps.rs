@@ -58,7 +58,7 @@ async fn list(context: &Context, client: &Client, args: &PsArgs) -> Result<(), F
 fn table(sandboxes: impl Iterator<Item = Sandbox>) -> Table {
     let header =
         ["ID", "KEY", "STATE", "IMAGE", "NETWORK", "MEMORY", "COMMANDS", "AGE", "IDLE END"];
-    let mut table = Table::new(&header);
+    let mut table = Table::new(&header).one_line();
     for sandbox in sandboxes {
         let idle_end =
             if sandbox.busy { "busy".to_owned() } else { text::until(sandbox.expires_at_ms) };

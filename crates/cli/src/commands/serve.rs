@@ -4,12 +4,14 @@ use std::io::IsTerminal;
 
 use clap::Args;
 use sandbank_engine::Standing;
+use sandbank_orchestrator::containment::SelfTest;
 use sandbank_server::TokenFile;
 use sandbank_server::config::{self, ConfigFlags, Settings, Sources};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::daemon::{Daemon, DataDir, bad_config, bad_token_file};
+use crate::daemon::{Daemon, DataDir, Holder, bad_config, bad_token_file, holder};
 use crate::failure::Failure;
 use crate::log;
 
@@ -28,6 +30,9 @@ pub(crate) struct ServeArgs {
     /// Check configuration, data directory, port and machine, then leave
     #[arg(long)]
     pub(crate) check: bool,
+    /// Test containment even if nothing has changed since the last test
+    #[arg(long, hide = true)]
+    pub(crate) self_test: bool,
     #[command(flatten)]
     pub(crate) flags: ConfigFlags,
 }
@@ -44,12 +49,12 @@ pub(crate) async fn run(context: &Context, args: ServeArgs) -> Result<u8, Failur
     }
     let data_dir = DataDir::take(&settings.data_dir)?;
     let token = TokenFile::open(data_dir.path()).map_err(|error| bad_token_file(&error))?;
+    let test = SelfTest { always: args.self_test, only_host: false };
     // Before the first part starts: a signal during a slow start must not kill it half-way.
     let mut stop = Stop::listen()?;
-    let mut daemon = tokio::select! {
-        daemon = Daemon::start(settings, data_dir, &token.token) => daemon?,
-        () = stop.asked() => return Ok(0),
-    };
+    let leaving = CancellationToken::new();
+    let starting = Daemon::start(settings, data_dir, None, Some(test), &token.token, &leaving);
+    let Some(mut daemon) = start(starting, &leaving, &mut stop).await? else { return Ok(0) };
     let url = daemon.url();
     daemon.data_dir().announce_server(&url)?;
     tracing::info!(url, version = env!("CARGO_PKG_VERSION"), "ready");
@@ -70,18 +75,58 @@ pub(crate) async fn run(context: &Context, args: ServeArgs) -> Result<u8, Failur
     finished.map(|()| 0)
 }
 
+/// None when told to stop meanwhile; what has been started by then is stopped, unless told again.
+async fn start(
+    starting: impl Future<Output = Result<Daemon, Failure>>,
+    leaving: &CancellationToken,
+    stop: &mut Stop,
+) -> Result<Option<Daemon>, Failure> {
+    tokio::pin!(starting);
+    tokio::select! {
+        daemon = &mut starting => return daemon.map(Some),
+        () = stop.asked() => leaving.cancel(),
+    }
+    let stopping = async {
+        match starting.await {
+            Ok(daemon) => {
+                daemon.shutdown().force();
+                daemon.finish().await
+            }
+            Err(failure) => Err(failure),
+        }
+    };
+    tokio::select! {
+        stopped = stopping => stopped.map(|()| None),
+        () = stop.asked() => Ok(None),
+    }
+}
+
 /// Everything that can fail without changing anything: what a start would fail for.
 async fn check(context: &Context, settings: Settings) -> Result<u8, Failure> {
-    let data_dir = DataDir::take(&settings.data_dir)?;
-    Daemon::check_listener(settings.server.bind).await?;
-    let missing = super::doctor::missing_controls(&settings, data_dir.path()).await?;
+    let running = match holder(&settings.data_dir) {
+        Holder::Server(url) => Some(url),
+        _ => None,
+    };
+    // A server that runs has the directory and the port already.
+    let _taken = match &running {
+        Some(_) => None,
+        None => {
+            let taken = DataDir::take(&settings.data_dir)?;
+            Daemon::check_listener(settings.server.bind).await?;
+            Some(taken)
+        }
+    };
+    let missing = super::doctor::missing_controls(&settings, &settings.data_dir).await?;
     for notice in &settings.notices {
         context.ui.note(notice);
     }
     if let Some(first) = missing.first() {
         return Err(super::doctor::lacks(first, missing.len()));
     }
-    context.ui.line("everything is ready for `sandbank serve`")?;
+    context.ui.line(&match running {
+        Some(url) => format!("everything is in order; a server runs with this directory at {url}"),
+        None => "everything is ready for `sandbank serve`".to_owned(),
+    })?;
     Ok(0)
 }
 

@@ -65,7 +65,8 @@ pub(crate) async fn run(context: &Context, args: ShellArgs) -> Result<u8, Failur
     let client = &connection.client;
     let sandbox = client.resolve(name).await?;
     if let Some(command) = &args.attach {
-        return come_back(context, client, &sandbox, command, &mut interrupts).await;
+        let command = client.resolve_command(&sandbox, command).await?;
+        return come_back(context, client, &sandbox, &command, &mut interrupts).await;
     }
     let request = login_shell(&args)?;
     client.start_command(&sandbox, &request).await?;

@@ -7,10 +7,12 @@ mod data_dir;
 mod engine_settings;
 mod own;
 mod parts;
+mod self_test;
 mod start_failure;
 
 pub(crate) use data_dir::{DataDir, Holder, holder};
 pub(crate) use engine_settings::engine_settings;
 pub(crate) use own::OwnDaemon;
 pub(crate) use parts::Daemon;
-pub(crate) use start_failure::{bad_config, bad_token_file, no_engine};
+pub(crate) use self_test::escaped;
+pub(crate) use start_failure::{bad_config, bad_token_file, cannot_test, no_engine};

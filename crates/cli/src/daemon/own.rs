@@ -2,12 +2,15 @@
 //! nobody else has.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
+use sandbank_orchestrator::containment::SelfTest;
 use sandbank_server::config::{Settings, StorageKind};
+use tokio_util::sync::CancellationToken;
 
 use super::{Daemon, DataDir};
 use crate::client::{Client, Secret};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::options::fresh_name;
 use crate::scratch::Scratch;
 use crate::ui::Ui;
@@ -23,17 +26,22 @@ impl OwnDaemon {
     /// Over the usual data directory, or over a temporary one when that is taken or not ours.
     /// What must stay cannot be put into a temporary one.
     pub(crate) async fn start(ui: &Ui, settings: Settings, keep: bool) -> Result<Self, Failure> {
+        let mut images_from = None;
         let (mut data_dir, scratch) = match DataDir::take(&settings.data_dir) {
             Ok(data_dir) => (data_dir, None),
             Err(failure) if keep => return Err(failure),
             Err(failure) => {
                 tracing::debug!(%failure, "using a temporary data directory");
+                // One that is only in use has images that were imported for us, too.
+                let in_use = failure.exit == Exit::Temporary;
+                images_from = in_use.then(|| settings.data_dir.clone());
                 let scratch = Scratch::make("sandbank", &[&std::env::temp_dir()])?;
                 (DataDir::take(scratch.path())?, Some(scratch))
             }
         };
         data_dir.announce_private()?;
-        let own = Self::over(settings, data_dir, scratch).await?;
+        let test = SelfTest { always: false, only_host: scratch.is_some() };
+        let own = Self::over(settings, data_dir, images_from, scratch, Some(test)).await?;
         if own.scratch.is_some() {
             ui.note(
                 "the data directory is in use or not writable here, so a temporary one is used",
@@ -47,13 +55,15 @@ impl OwnDaemon {
     pub(crate) async fn start_briefly(settings: Settings) -> Result<Self, Failure> {
         let mut data_dir = DataDir::take(&settings.data_dir)?;
         data_dir.announce_brief()?;
-        Self::over(settings, data_dir, None).await
+        Self::over(settings, data_dir, None, None, None).await
     }
 
     async fn over(
         mut settings: Settings,
         data_dir: DataDir,
+        images_from: Option<PathBuf>,
         scratch: Option<Scratch>,
+        test: Option<SelfTest>,
     ) -> Result<Self, Failure> {
         settings.data_dir = data_dir.path().to_owned();
         settings.server.bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -66,7 +76,9 @@ impl OwnDaemon {
             settings.storage.kind = StorageKind::Plain;
         }
         let token = Secret::new(fresh_name("own"));
-        let daemon = Daemon::start(settings, data_dir, &token).await?;
+        // A signal is answered when it has started, which is soon.
+        let leaving = CancellationToken::new();
+        let daemon = Daemon::start(settings, data_dir, images_from, test, &token, &leaving).await?;
         let client = Client::new(&daemon.url(), Some(token))?;
         Ok(Self { daemon, client, scratch })
     }

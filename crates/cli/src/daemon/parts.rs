@@ -1,20 +1,22 @@
 //! A whole daemon: engine, store, orchestrator and server, started in order and stopped in reverse.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandbank_engine::Engine;
-use sandbank_engine_native::NativeEngine;
+use sandbank_engine_native::{NativeEngine, NativeSettings};
 use sandbank_orchestrator::Orchestrator;
+use sandbank_orchestrator::containment::SelfTest;
 use sandbank_server::config::{Secret, Settings};
 use sandbank_server::{App, Shutdown};
 use sandbank_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::engine_settings::{engine_settings, lifecycle_settings};
-use super::{DataDir, start_failure};
+use super::{DataDir, self_test, start_failure};
 use crate::failure::{Exit, Failure};
 
 const DATABASE: &str = "sandbank.db";
@@ -30,14 +32,22 @@ pub(crate) struct Daemon {
     orchestrator: Orchestrator,
     shutdown: Shutdown,
     server: JoinHandle<std::io::Result<()>>,
+    /// The self-test, if the start was without a result. Ends as the orchestrator leaves.
+    testing: Option<JoinHandle<Result<(), Failure>>>,
 }
 
 impl Daemon {
     /// The port is taken first: whoever finds it taken learns so before anything is made.
+    /// `images_from` is another data directory to take images from. Without a `test` it makes no
+    /// sandboxes. Cancelling `leaving` cuts the test short; dropping the future would leave what
+    /// was attacked.
     pub(crate) async fn start(
         settings: Settings,
         data_dir: DataDir,
+        images_from: Option<PathBuf>,
+        test: Option<SelfTest>,
         token: &Secret,
+        leaving: &CancellationToken,
     ) -> Result<Self, Failure> {
         raise_open_files();
         let bind = settings.server.bind;
@@ -46,9 +56,22 @@ impl Daemon {
         let address = listener.local_addr().map_err(listening)?;
         let store = open_store(&data_dir).await?;
         let instance = store.instance_id().clone();
-        let engine = NativeEngine::start(engine_settings(&settings, instance)?).await;
+        let native = NativeSettings { images_from, ..engine_settings(&settings, instance)? };
+        let engine = NativeEngine::start(native).await;
         let engine: Arc<dyn Engine> =
             Arc::new(engine.map_err(|error| start_failure::no_engine(&error))?);
+        let untested = match test {
+            Some(test) => self_test::pass(test, &*engine, data_dir.path(), leaving).await,
+            None => Ok(Some("this daemon was started for something else".to_owned())),
+        };
+        let untested = match untested {
+            Ok(untested) => untested,
+            Err(failure) => {
+                engine.shutdown().await;
+                return Err(failure);
+            }
+        };
+        sandbank_fault_points::arm();
         let lifecycle = lifecycle_settings(&settings);
         let orchestrator = Orchestrator::start(lifecycle, engine.clone(), store.clone()).await;
         let orchestrator = match orchestrator {
@@ -60,8 +83,14 @@ impl Daemon {
         };
         let app = App::new(orchestrator.clone(), store.clone(), settings, token);
         let shutdown = app.shutdown().clone();
+        let testing = untested.and_then(|reason| {
+            orchestrator.withhold_creates(reason);
+            let (orchestrator, shutdown) = (orchestrator.clone(), shutdown.clone());
+            let place = data_dir.path().to_owned();
+            Some(tokio::spawn(self_test::catch_up(test?, orchestrator, place, shutdown)))
+        });
         let server = tokio::spawn(sandbank_server::serve(listener, app));
-        Ok(Self { data_dir, address, store, engine, orchestrator, shutdown, server })
+        Ok(Self { data_dir, address, store, engine, orchestrator, shutdown, server, testing })
     }
 
     /// Whether a daemon ever ran over this directory, as far as this user can see.
@@ -107,12 +136,16 @@ impl Daemon {
     pub(crate) async fn finish(self) -> Result<(), Failure> {
         let served = self.server.await;
         self.orchestrator.shutdown().await;
+        let tested = match self.testing {
+            Some(testing) => testing.await.unwrap_or(Ok(())),
+            None => Ok(()),
+        };
         self.engine.shutdown().await;
         self.store.close().await;
         let broke =
             |reason: String| Failure::new(Exit::Internal, format!("serving broke: {reason}"));
         match served {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => tested,
             Ok(Err(error)) => Err(broke(error.to_string())),
             Err(error) => Err(broke(error.to_string())),
         }

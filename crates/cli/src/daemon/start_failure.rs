@@ -98,6 +98,16 @@ pub(crate) fn no_engine(error: &EngineError) -> Failure {
     }
 }
 
+/// There is no canary to attack, or it does not answer.
+pub(crate) fn cannot_test(error: &OrchestratorError) -> Failure {
+    let exit = match error {
+        OrchestratorError::Engine(engine) => no_engine(engine).exit,
+        _ => Exit::Temporary,
+    };
+    let hint = error.hint().unwrap_or_else(|| "`sandbank doctor` tries every control".to_owned());
+    Failure::new(exit, format!("containment cannot be tested: {error}")).hint(hint)
+}
+
 pub(super) fn no_orchestrator(error: &OrchestratorError) -> Failure {
     match error {
         OrchestratorError::Store(store) => no_store(store),

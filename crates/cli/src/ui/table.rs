@@ -2,7 +2,7 @@
 
 use clap::builder::styling::AnsiColor;
 use comfy_table::presets::NOTHING;
-use comfy_table::{Attribute, Cell, Color, ContentArrangement};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Row};
 
 use super::{Ui, text};
 use crate::failure::Failure;
@@ -10,6 +10,8 @@ use crate::failure::Failure;
 pub(crate) struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Value>>,
+    /// Cut what does not fit the terminal, rather than wrap it.
+    one_line: bool,
 }
 
 struct Value {
@@ -19,7 +21,13 @@ struct Value {
 
 impl Table {
     pub(crate) fn new(header: &[&'static str]) -> Self {
-        Self { header: header.to_vec(), rows: Vec::new() }
+        Self { header: header.to_vec(), rows: Vec::new(), one_line: false }
+    }
+
+    /// For rows whose first cell says where the rest can be read in full.
+    #[must_use]
+    pub(crate) fn one_line(self) -> Self {
+        Self { one_line: true, ..self }
     }
 
     /// Cells may hold what a sandbox chose, so control characters are shown, not obeyed.
@@ -33,26 +41,41 @@ impl Table {
     }
 
     fn print_aligned(&self, ui: &Ui) -> Result<(), Failure> {
+        for line in self.aligned(ui.colours_stdout(), None) {
+            ui.line(line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// To the terminal's width, or another.
+    fn aligned(&self, coloured: bool, width: Option<u16>) -> Vec<String> {
         let mut table = comfy_table::Table::new();
         table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        let coloured = ui.colours_stdout();
+        if let Some(width) = width {
+            table.set_width(width);
+        }
         table.set_header(self.header.iter().map(|name| match coloured {
             true => Cell::new(name).add_attribute(Attribute::Bold),
             false => Cell::new(name),
         }));
         for row in &self.rows {
-            table.add_row(row.iter().map(|value| match value.colour {
+            let mut row = Row::from(row.iter().map(|value| match value.colour {
                 Some(colour) if coloured => Cell::new(&value.text).fg(as_cell_colour(colour)),
                 _ => Cell::new(&value.text),
             }));
+            if self.one_line {
+                row.max_height(1);
+            }
+            table.add_row(row);
+        }
+        // What a row is about is what people copy.
+        if let Some(first) = table.column_mut(0) {
+            first.set_constraint(ColumnConstraint::ContentWidth);
         }
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }
-        for line in table.lines() {
-            ui.line(line.trim_end())?;
-        }
-        Ok(())
+        table.lines().collect()
     }
 
     fn print_tabs(&self, ui: &Ui) -> Result<(), Failure> {
@@ -71,5 +94,24 @@ fn as_cell_colour(colour: AnsiColor) -> Color {
         AnsiColor::Yellow => Color::DarkYellow,
         AnsiColor::Red => Color::DarkRed,
         _ => Color::Reset,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_a_narrow_terminal_ids_stay_whole_and_each_row_on_its_line() {
+        let id = "sb0123456789abcdef";
+        let mut table = Table::new(&["ID", "KEY", "STATE", "IMAGE"]).one_line();
+        for _ in 0..2 {
+            let long = "a word that is long ".repeat(4);
+            table.row([id.to_owned(), long.clone(), "running".to_owned(), long].map(|c| (c, None)));
+        }
+        let lines = table.aligned(false, Some(60));
+        let rows: Vec<_> = lines.iter().filter(|line| line.starts_with(id)).collect();
+        assert_eq!(rows.len(), 2, "{lines:#?}");
+        assert!(lines.iter().all(|line| line.trim_end().chars().count() <= 60), "{lines:#?}");
     }
 }

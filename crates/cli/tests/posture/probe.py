@@ -1,5 +1,5 @@
 # Prints what a command in a sandbox is and has, one "name: value" per line.
-import os, resource, stat
+import os, re, resource, stat
 
 status = dict(
     line.rstrip("\n").split(":\t", 1)
@@ -31,24 +31,34 @@ def unescape(text):
     return text.encode().decode("unicode_escape")
 
 
+def cover(target, options):
+    """How a kernel file is kept from reading or writing."""
+    found = os.stat(target)
+    if stat.S_ISCHR(found.st_mode):
+        return "covered" if found.st_rdev == os.makedev(1, 3) else "a device"
+    if stat.S_ISDIR(found.st_mode) and not os.listdir(target) and "ro" in options:
+        return "empty"
+    return "read-only" if "ro" in options else "WRITABLE"
+
+
+# What the image `host` takes from the host, and what it has of its own in /etc.
+IMAGE = ("/usr", "/etc/", "/lib", "/bin", "/sbin")
+mounts, conditional = [], set()
 for line in open("/proc/self/mountinfo"):
     fields = line.split()
     target, options = unescape(fields[4]), fields[5].split(",")
     kind = fields[fields.index("-") + 1]
     flags = [o for o in options if o in ("ro", "rw", "nosuid", "nodev", "noexec", "idmapped")]
-    if target.startswith(("/usr", "/etc", "/lib", "/bin", "/sbin", "/opt")):
-        # Which binds the host image needs differs from host to host; how they are made must not.
-        if "ro" not in options or "nosuid" not in options or "nodev" not in options:
-            print(f"mount {target}: {kind} {' '.join(flags)}")
-        continue
     if target.startswith(("/proc/", "/sys/")):
-        # Which files there are to mask depends on the kernel; a mask is read-only or a device.
-        masked = "ro" in options or stat.S_ISCHR(os.stat(target).st_mode)
-        if not masked:
-            print(f"mount {target}: {kind} {' '.join(flags)}")
-        continue
-    kind = kind if kind in ("proc", "sysfs", "tmpfs", "devpts", "mqueue") else "disk"
-    print(f"mount {target}: {kind} {' '.join(flags)}")
+        conditional.add(f"mask {target}: {cover(target, options)}")
+    elif target.startswith(IMAGE):
+        # Directories with a version in their name are the same for every version.
+        name = re.sub(r"(/etc/(python3|java|ld-musl)[.-]).*", r"\1*", target)
+        conditional.add(f"bind {name}: {' '.join(flags)}")
+    else:
+        kind = kind if kind in ("proc", "sysfs", "tmpfs", "devpts", "mqueue") else "disk"
+        mounts.append(f"mount {target}: {kind} {' '.join(flags)}")
+print("\n".join(mounts + sorted(conditional)))
 
 
 def writable(path):
@@ -64,7 +74,6 @@ def writable(path):
 for path in ["/", "/usr", "/etc", "/var", "/run", "/dev", "/proc", "/sys", "/tmp", "/dev/shm",
              "/vercel/sandbox/workspace", "/workspace", "/home/user"]:
     print(f"write to {path}: {writable(path)}")
-
 
 
 def readable(path):

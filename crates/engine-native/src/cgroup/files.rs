@@ -1,12 +1,21 @@
 //! The small text files of which cgroup interfaces consist.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
 use sandbank_engine::EngineError;
+
+use crate::kernel::mount::clone_tree;
+
+/// Room for the longest of them, `memory.stat`.
+const USUAL_BYTES: usize = 4 << 10;
+
+/// No such file is longer.
+const MAX_BYTES: u64 = 1 << 20;
 
 pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
@@ -20,8 +29,15 @@ pub(super) fn set(dir: &Path, file: &str, value: &str) -> Result<(), EngineError
     })
 }
 
+/// These files say nothing of their size; with room for all of it, one read brings the text.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::with_capacity(USUAL_BYTES);
+    File::open(path)?.take(MAX_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
 pub(super) fn read_u64(path: &Path) -> io::Result<u64> {
-    let text = fs::read_to_string(path)?;
+    let text = read(path)?;
     parse(text.trim()).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
@@ -31,7 +47,7 @@ fn parse(text: &str) -> Option<u64> {
 
 /// The number after `key` in a file of `key number` lines.
 pub(super) fn read_key(path: &Path, key: &str) -> io::Result<Option<u64>> {
-    Ok(find_key(&fs::read_to_string(path)?, key))
+    Ok(find_key(&read(path)?, key))
 }
 
 fn find_key(text: &str, key: &str) -> Option<u64> {
@@ -44,6 +60,19 @@ fn find_key(text: &str, key: &str) -> Option<u64> {
 pub(super) fn open_dir(path: &Path) -> io::Result<OwnedFd> {
     let flags = libc::O_DIRECTORY | libc::O_CLOEXEC;
     Ok(OpenOptions::new().read(true).custom_flags(flags).open(path)?.into())
+}
+
+/// A descriptor from which `..` leads nowhere: the runner gets it, and with it whoever makes the
+/// runner climb from it. Without root it is an ordinary one.
+pub(super) fn open_detached(path: &Path) -> io::Result<OwnedFd> {
+    match clone_tree(rustix::fs::CWD, path, false) {
+        Ok(tree) => {
+            let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+            Ok(rustix::fs::openat(tree, ".", flags, Mode::empty())?)
+        }
+        Err(_) if !rustix::process::geteuid().is_root() => open_dir(path),
+        Err(error) => Err(error),
+    }
 }
 
 /// Made, or there already.
@@ -75,6 +104,25 @@ pub(super) fn remove_tree(path: &Path) -> io::Result<bool> {
             _ => Err(error),
         },
     }
+}
+
+/// Removes each child that no process is in with all below it, then the cgroup itself; `false` when
+/// something stays.
+pub(super) fn remove_empty(path: &Path) -> io::Result<bool> {
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        entries => entries?,
+    };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let mut living = Vec::new();
+            processes(&entry.path(), &mut living)?;
+            if living.is_empty() {
+                remove_tree(&entry.path())?;
+            }
+        }
+    }
+    Ok(fs::remove_dir(path).is_ok())
 }
 
 /// Every process in a cgroup and below it.

@@ -39,6 +39,7 @@ pub(crate) struct Unavailable {
 pub(crate) trait Cgroups: Send + Sync {
     /// For `doctor`.
     fn describe(&self) -> String;
+    fn version(&self) -> CgroupVersion;
     fn can_freeze(&self) -> bool;
     /// Whether machines are in cgroups of their own.
     fn separate(&self) -> bool;
@@ -56,10 +57,20 @@ pub(crate) trait Cgroups: Send + Sync {
     /// Removes the directories. `false` while the kernel still holds one; ask again.
     fn remove(&self, id: &SandboxId) -> Result<bool, EngineError>;
     fn stats(&self, id: &SandboxId) -> Result<MachineStats, EngineError>;
+    /// The limits that the kernel has for the machine, read back.
+    fn enforced(&self, id: &SandboxId) -> Result<Enforced, EngineError>;
     /// Makes directories ahead, where that helps.
     fn refill(&self);
     /// Removes what was made ahead, and the instance's directory if no machine is left.
     fn close(&self);
+}
+
+/// None where there is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Enforced {
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) cpu_millis: Option<u64>,
+    pub(crate) pids: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +102,20 @@ pub(crate) fn open(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Removes the cgroups that a dead daemon of another instance left empty, and says whether none is
+/// left. Machines that outlive it keep theirs.
+pub(crate) fn sweep(instance: &str) -> bool {
+    let Ok(mounts) = mounts::Mounts::read() else { return false };
+    let mut gone = true;
+    for hierarchy in mounts.v1.iter().chain(&mounts.v2) {
+        let own = hierarchy.path.join(hierarchy.own.trim_start_matches('/'));
+        for place in [&hierarchy.path, &own] {
+            gone &= files::remove_empty(&place.join("sandbank").join(instance)).unwrap_or(false);
+        }
+    }
+    gone
 }
 
 /// CPU time per scheduling period; long periods keep bursts of a millisecond unthrottled.

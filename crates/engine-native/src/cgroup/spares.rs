@@ -7,6 +7,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,7 @@ use std::time::Instant;
 
 use sandbank_engine::SandboxId;
 
-use super::files::{open_dir, read_key, read_u64, remove_tree, write};
+use super::files::{open_detached, read_key, read_u64, remove_tree, write};
 use super::v1::Hierarchies;
 use crate::limits::{KERNEL_POLL, STATUS_DEADLINE};
 
@@ -24,6 +25,10 @@ const PREFIX: &str = "spare-";
 /// A directory that still has more than this charged to it is not used again: lowering the next
 /// machine's limit would first have to reclaim it.
 const RECYCLE_BELOW_BYTES: u64 = 32 << 20;
+
+/// Directories of dead machines are kept beyond those made ahead, up to this many times their
+/// number: where machines come and go, none has to be made or removed.
+const MOST_PER_READY: usize = 2;
 
 pub(super) struct Spare {
     pub(super) name: String,
@@ -70,7 +75,7 @@ impl Spares {
     /// Keeps a dead machine's directories for the next one, if nothing of it shows any more.
     pub(super) fn recycle(&self, hierarchies: &Hierarchies, id: &SandboxId) -> bool {
         remove_commands(hierarchies, id.as_str());
-        if self.kept().len() >= self.ready || !is_clean(hierarchies, id.as_str()) {
+        if self.kept().len() >= MOST_PER_READY * self.ready || !is_clean(hierarchies, id.as_str()) {
             return false;
         }
         let name = self.next_name();
@@ -101,17 +106,21 @@ impl Spares {
 
     pub(super) fn close(&self, hierarchies: &Hierarchies) {
         let kept = std::mem::take(&mut *self.kept());
-        for spare in kept {
-            let _ = hierarchies.remove(&spare.name);
+        drop(kept);
+        // Also those that could not be opened, as when there were no descriptors left.
+        for name in old_names(hierarchies) {
+            let _ = hierarchies.remove(&name);
         }
     }
 
     fn make(&self, hierarchies: &Hierarchies) -> io::Result<Spare> {
         let name = self.next_name();
-        for base in &hierarchies.all {
-            fs::create_dir(base.join(&name))?;
+        let made = hierarchies.all.iter().try_for_each(|base| fs::create_dir(base.join(&name)));
+        let opened = made.and_then(|()| open(hierarchies, name.clone()));
+        if opened.is_err() {
+            let _ = hierarchies.remove(&name);
         }
-        open(hierarchies, name)
+        opened
     }
 
     fn next_name(&self) -> String {
@@ -128,7 +137,7 @@ fn open(hierarchies: &Hierarchies, name: String) -> io::Result<Spare> {
         Ok(OpenOptions::new().write(true).open(base.join(&name).join("tasks"))?.into())
     };
     let tasks = hierarchies.all.iter().map(tasks).collect::<io::Result<_>>()?;
-    let commands = hierarchies.dir("freezer", &name).map(|dir| open_dir(&dir)).transpose()?;
+    let commands = hierarchies.dir("freezer", &name).map(|dir| open_detached(&dir)).transpose()?;
     let oom_events = hierarchies
         .dir("memory", &name)
         .map(|dir| File::open(dir.join("memory.oom_control")).map(OwnedFd::from))
@@ -144,6 +153,9 @@ fn is_there(hierarchies: &Hierarchies, name: &str) -> bool {
 /// What the runner made for its commands.
 fn remove_commands(hierarchies: &Hierarchies, name: &str) {
     let Some(dir) = hierarchies.dir("freezer", name) else { return };
+    if is_childless(&dir) {
+        return;
+    }
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let _ = remove_tree(&entry.path());
@@ -164,10 +176,9 @@ fn is_clean(hierarchies: &Hierarchies, name: &str) -> bool {
         && hierarchies.dir("freezer", name).is_none_or(owned_by_root)
 }
 
+/// Each directory below is one more link to this one.
 fn is_childless(dir: &Path) -> bool {
-    fs::read_dir(dir).is_ok_and(|mut entries| {
-        entries.all(|entry| entry.is_ok_and(|e| e.file_type().is_ok_and(|kind| kind.is_file())))
-    })
+    fs::metadata(dir).is_ok_and(|dir| dir.nlink() == 2)
 }
 
 fn is_empty(dir: &Path) -> bool {

@@ -14,7 +14,7 @@ use super::files::{
 };
 use super::mounts::{Mounts, make_base};
 use super::spares::{Spare, Spares};
-use super::{CPU_PERIOD_US, Cgroups, Frozen, Placement, Unavailable, cpu_quota_us};
+use super::{CPU_PERIOD_US, Cgroups, Enforced, Frozen, Placement, Unavailable, cpu_quota_us};
 
 /// What a machine needs: the controller, and the control it enforces.
 const CONTROLLERS: [(&str, Option<Control>); 5] = [
@@ -187,6 +187,10 @@ impl Cgroups for V1 {
         format!("cgroup v1 with {}", names.join(", "))
     }
 
+    fn version(&self) -> CgroupVersion {
+        CgroupVersion::V1
+    }
+
     fn can_freeze(&self) -> bool {
         self.hierarchies.base("freezer").is_some()
     }
@@ -256,7 +260,9 @@ impl Cgroups for V1 {
         // A rename that failed half-way leaves both names.
         let name = self.name(id);
         let mut removed = self.hierarchies.remove(&name).map_err(EngineError::io(remove))?;
-        removed &= self.hierarchies.remove(id.as_str()).map_err(EngineError::io(remove))?;
+        if name != id.as_str() {
+            removed &= self.hierarchies.remove(id.as_str()).map_err(EngineError::io(remove))?;
+        }
         if let Some(unified) = &self.unified {
             removed &= remove_tree(&unified.join(id.as_str())).map_err(EngineError::io(remove))?;
         }
@@ -288,6 +294,19 @@ impl Cgroups for V1 {
             })
         };
         gather().map_err(EngineError::io("read the machine's counters"))
+    }
+
+    fn enforced(&self, id: &SandboxId) -> Result<Enforced, EngineError> {
+        let read = |controller: &str, file: &str| {
+            let text = fs::read_to_string(self.dir(controller, id)?.join(file)).ok()?;
+            text.trim().parse::<u64>().ok()
+        };
+        let quota = read("cpu", "cpu.cfs_quota_us").zip(read("cpu", "cpu.cfs_period_us"));
+        Ok(Enforced {
+            memory_bytes: read("memory", "memory.limit_in_bytes"),
+            cpu_millis: quota.map(|(quota, period)| quota * 1000 / period.max(1)),
+            pids: read("pids", "pids.max"),
+        })
     }
 
     fn refill(&self) {

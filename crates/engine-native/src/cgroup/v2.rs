@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use sandbank_engine::{Control, EngineError, InstanceId, Limits, MachineStats, SandboxId};
 use sandbank_protocol::CgroupVersion;
 
-use super::files::{gone, kill_all, open_dir, read_key, read_u64, remove_tree, set, write};
+use super::files::{
+    gone, kill_all, open_detached, open_dir, read_key, read_u64, remove_tree, set, write,
+};
 use super::mounts::{Hierarchy, Mounts, make_base};
-use super::{CPU_PERIOD_US, Cgroups, Frozen, Placement, Unavailable, cpu_quota_us};
+use super::{CPU_PERIOD_US, Cgroups, Enforced, Frozen, Placement, Unavailable, cpu_quota_us};
 
 const CONTROLLERS: [(&str, Control); 3] =
     [("memory", Control::MemoryLimit), ("cpu", Control::CpuLimit), ("pids", Control::PidsLimit)];
@@ -120,6 +122,10 @@ impl Cgroups for V2 {
         format!("cgroup v2 at {}", self.base.display())
     }
 
+    fn version(&self) -> CgroupVersion {
+        CgroupVersion::V2
+    }
+
     fn can_freeze(&self) -> bool {
         true
     }
@@ -145,7 +151,7 @@ impl Cgroups for V2 {
             version: CgroupVersion::V2,
             tasks: Vec::new(),
             into: Some(open_dir(&dir).map_err(EngineError::io(make))?),
-            commands: Some(open_dir(&dir).map_err(EngineError::io(make))?),
+            commands: Some(open_detached(&dir).map_err(EngineError::io(make))?),
             oom_events,
         })
     }
@@ -211,6 +217,19 @@ impl Cgroups for V2 {
             })
         };
         gather().map_err(EngineError::io("read the machine's counters"))
+    }
+
+    fn enforced(&self, id: &SandboxId) -> Result<Enforced, EngineError> {
+        let read = |file: &str| fs::read_to_string(self.dir(id).join(file)).unwrap_or_default();
+        let number = |text: &str| text.trim().parse::<u64>().ok();
+        let cpu = read("cpu.max");
+        let mut cpu = cpu.split_whitespace().map(number);
+        let quota = cpu.next().flatten().zip(cpu.next().flatten());
+        Ok(Enforced {
+            memory_bytes: number(&read("memory.max")),
+            cpu_millis: quota.map(|(quota, period)| quota * 1000 / period.max(1)),
+            pids: number(&read("pids.max")),
+        })
     }
 
     fn refill(&self) {}

@@ -16,6 +16,8 @@
 mod accounts;
 mod archive;
 mod compression;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod host;
 mod import;
 mod layers;

@@ -1,15 +1,17 @@
 //! Making a machine.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use sandbank_engine::{EngineError, Machine, MachineSpec, MachineState};
+use sandbank_fault_points::Point;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 use super::table::Entry;
-use super::{Parts, blocking, controls, death, destroy, ingredients};
+use super::{Parts, blocking, controls, death, destroy, ingredients, reach};
 use crate::kernel::process::ProcessKey;
 use crate::kernel::watched::watched;
 use crate::limits::SPAWN_DEADLINE;
@@ -61,13 +63,16 @@ async fn make(
         Some(networks) => Some(networks.take(spec.network, &spec.id).await?),
         None => None,
     };
+    reach(Point::NetworkTaken)?;
     let user_namespace = parts.user_namespaces.take().await?;
+    reach(Point::UserNamespaceTaken)?;
     let mut record = Record {
         spec: spec.clone(),
         uid_slot: user_namespace.slot,
         network_slot: network.as_ref().and_then(|network| network.slot),
         boot: parts.boot.clone(),
         process: None,
+        runner_digest: controls::runner_digest().to_owned(),
     };
     entry.set_record(record.clone());
     let gathering = {
@@ -75,10 +80,12 @@ async fn make(
         blocking(move || ingredients::gather(&parts, &record, user_namespace, network))
     };
     let ingredients = gathering.await?;
+    reach(Point::IngredientsGathered)?;
     let descriptors = ingredients.descriptors(&parts.runner);
     let spawned = parts.spawner.machine(ingredients.plan.clone(), &descriptors).await?;
     drop(descriptors);
     let status = ingredients.into_status();
+    reach(Point::Cloned)?;
 
     record.process = Some(identify(&spawned)?);
     let pid = spawned.pid;
@@ -92,6 +99,7 @@ async fn make(
     let (finished, started) = tokio::join!(finishing, started(status));
     started?;
     finished?;
+    reach(Point::Started)?;
     still_alive(entry)?;
     Ok(Machine { id: spec.id.clone(), state: MachineState::Running, pid: Some(pid) })
 }
@@ -116,9 +124,14 @@ fn finish(parts: &Parts, record: &Record) -> Result<(), EngineError> {
     let spec = &record.spec;
     let runner =
         if parts.rootless { rustix::process::getuid().as_raw() } else { uid_base(record.uid_slot) };
-    parts.cgroups.limit(&spec.id, &spec.limits, runner)?;
+    parts.cgroups.limit(&spec.id, &controls::limits(parts, spec), runner)?;
+    reach(Point::Limited)?;
+    // Variables may hold secrets, and nobody needs them once the runner has been told.
+    let kept = MachineSpec { env: BTreeMap::new(), ..spec.clone() };
+    let record = Record { spec: kept, ..record.clone() };
     let write = "write the machine's record";
-    parts.directory.write(&spec.id, record).map_err(EngineError::io(write))
+    parts.directory.write(&spec.id, &record).map_err(EngineError::io(write))?;
+    reach(Point::Recorded)
 }
 
 /// The process may have died already; its parent has not been told to forget it before we are

@@ -42,6 +42,7 @@ async fn cause(
     process: &ProcessFd,
     parent: Option<u64>,
 ) -> DeathCause {
+    let survived = entry.survived_oom_kills();
     let record = entry.record();
     let pid = record.as_ref().and_then(|record| record.process).map(|process| process.pid);
     let told = match (pid, parent) {
@@ -53,7 +54,8 @@ async fn cause(
         Some(ExitStatus::Exited(code)) => DeathCause::Exited { code },
         Some(ExitStatus::Signaled(signal)) => {
             let id = record.map(|record| record.spec.id);
-            if signal == libc::SIGKILL && had_oom_kill(parts, id).await {
+            let ours = entry.is_doomed();
+            if signal == libc::SIGKILL && !ours && oom_kills(parts, id).await > survived {
                 DeathCause::OutOfMemory
             } else {
                 DeathCause::Signaled { signal }
@@ -62,9 +64,11 @@ async fn cause(
     }
 }
 
-async fn had_oom_kill(parts: &Arc<Parts>, id: Option<SandboxId>) -> bool {
-    let Some(id) = id else { return false };
+/// Of the whole machine: the kernel does not say whom it killed. Those that the machine was seen to
+/// survive did not end it.
+async fn oom_kills(parts: &Arc<Parts>, id: Option<SandboxId>) -> u64 {
+    let Some(id) = id else { return 0 };
     let parts = Arc::clone(parts);
     let stats = blocking(move || parts.cgroups.stats(&id)).await;
-    stats.is_ok_and(|stats| stats.oom_kills > 0)
+    stats.map_or(0, |stats| stats.oom_kills)
 }

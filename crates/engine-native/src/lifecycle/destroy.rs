@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use sandbank_engine::{DeathCause, EngineError, SandboxId};
+use sandbank_fault_points::Point;
 use tokio::time::Instant;
 
 use super::table::Entry;
-use super::{Parts, blocking};
+use super::{Parts, blocking, reach};
 use crate::kernel::process::kill;
 use crate::limits::{DEATH_DEADLINE, KERNEL_POLL};
 
@@ -36,34 +37,61 @@ pub(super) async fn remove_all(
     id: &SandboxId,
     entry: &Arc<Entry>,
 ) -> Result<(), EngineError> {
-    kill_all(parts, id, entry).await?;
+    let deadline = Instant::now() + DEATH_DEADLINE;
+    kill_first(parts, id, entry, deadline).await?;
+    reach(Point::Killed)?;
     let slot = entry.record().map(|record| record.uid_slot);
-    {
-        let (parts, id) = (Arc::clone(parts), id.clone());
-        blocking(move || parts.storage.delete(&id)).await?;
+    loop {
+        let (worker, machine) = (Arc::clone(parts), id.clone());
+        if blocking(move || remove_if_empty(&worker, &machine)).await? {
+            break;
+        }
+        if Instant::now() > deadline {
+            return Err(EngineError::Internal(format!("the cgroups of machine {id} stay busy")));
+        }
+        tokio::time::sleep(KERNEL_POLL).await;
     }
+    reach(Point::StorageDeleted)?;
     if let Some(networks) = &parts.networks {
         networks.release(id).await;
     }
+    reach(Point::NetworkReleased)?;
     {
         let (parts, id) = (Arc::clone(parts), id.clone());
         let remove = "remove the machine's directory";
         blocking(move || parts.directory.remove(&id).map_err(EngineError::io(remove))).await?;
     }
+    reach(Point::DirectoryRemoved)?;
     if let Some(slot) = slot {
         parts.user_namespaces.release(slot);
     }
+    // Whoever calls again must not release what has been given to another meanwhile.
+    entry.forget_record();
     Ok(())
 }
 
-/// Kills and waits until no process and no cgroup is left.
-async fn kill_all(
+/// The cgroups and the workspace; false while a process is left. In one go, because each turn to
+/// a worker thread and back costs as much as a step.
+fn remove_if_empty(parts: &Parts, id: &SandboxId) -> Result<bool, EngineError> {
+    if !parts.cgroups.remove(id)? {
+        // Not cloned by us, or not yet out of its cgroup.
+        parts.cgroups.kill(id)?;
+        return Ok(false);
+    }
+    reach(Point::CgroupRemoved)?;
+    parts.storage.delete(id)?;
+    Ok(true)
+}
+
+/// Kills the first process, and with it all others, and waits for its death.
+async fn kill_first(
     parts: &Arc<Parts>,
     id: &SandboxId,
     entry: &Arc<Entry>,
+    deadline: Instant,
 ) -> Result<(), EngineError> {
-    let deadline = Instant::now() + DEATH_DEADLINE;
     if let Some(process) = entry.process() {
+        entry.set_doomed();
         kill(process.get_ref()).map_err(EngineError::io("kill the machine"))?;
         // With its first process dies everything in its pid namespace. Being frozen keeps a
         // process from dying on v1.
@@ -73,22 +101,5 @@ async fn kill_all(
             return Err(EngineError::Internal(format!("machine {id} does not die")));
         }
     }
-    loop {
-        let (worker, machine) = (Arc::clone(parts), id.clone());
-        let gone = blocking(move || {
-            if worker.cgroups.remove(&machine)? {
-                return Ok(true);
-            }
-            // Not cloned by us, or not yet out of its cgroup.
-            worker.cgroups.kill(&machine)?;
-            Ok(false)
-        });
-        if gone.await? {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            return Err(EngineError::Internal(format!("the cgroups of machine {id} stay busy")));
-        }
-        tokio::time::sleep(KERNEL_POLL).await;
-    }
+    Ok(())
 }

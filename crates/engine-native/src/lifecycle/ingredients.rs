@@ -5,9 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::pipe::PipeFlags;
 use sandbank_engine::{Control, EngineError, MachineSpec};
+use sandbank_fault_points::Point;
 
-use super::Parts;
 use super::mounts::{self, Mounts};
+use super::{Parts, reach};
 use crate::cgroup::Placement;
 use crate::image::ResolvedImage;
 use crate::limits::{MAX_OPEN_FILES, SHM_BYTES};
@@ -45,9 +46,12 @@ pub(super) fn gather(
 ) -> Result<Ingredients, EngineError> {
     let spec = &record.spec;
     parts.directory.make(&spec.id).map_err(EngineError::io("make the machine's directory"))?;
+    reach(Point::DirectoryMade)?;
     let listener = parts.directory.listen(&spec.id).map_err(EngineError::io("make its socket"))?;
+    reach(Point::SocketMade)?;
     let image = parts.image_trees.get(&parts.images, &spec.image)?;
     let placement = parts.cgroups.prepare(&spec.id)?;
+    reach(Point::CgroupMade)?;
     let mounts = mounts::gather(parts, spec, &image, &user_namespace)?;
     let config = runner_config(parts, spec, &image.image, &placement)?;
     let (status, status_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
@@ -91,6 +95,7 @@ fn plan(parts: &Parts, record: &Record, network: Option<&Network>, mounts: &Moun
         shm_bytes: SHM_BYTES.min(spec.limits.memory_bytes),
         open_files: MAX_OPEN_FILES,
         processes: u64::from(spec.limits.pids),
+        omitted: parts.settings.omitted.clone(),
     }
 }
 
@@ -104,10 +109,13 @@ fn runner_config(
     env.extend(spec.env.clone());
     let cgroup = placement.commands.is_some().then_some(placement.version);
     let counts_oom = placement.oom_events.is_some();
+    let omitted = |control| parts.settings.omitted.contains(control);
+    let has = |control| parts.has(control) && !omitted(control);
     let fences = Fences {
-        own_identity: !parts.rootless,
-        landlock: parts.has(Control::Landlock),
-        seccomp_hex: parts.has(Control::Seccomp).then_some(parts.seccomp_hex.as_str()),
+        own_identity: !parts.rootless && !omitted(Control::SeparateRunnerIdentity),
+        landlock: has(Control::Landlock),
+        seccomp_hex: has(Control::Seccomp).then_some(parts.seccomp_hex.as_str()),
+        keep_capabilities: omitted(Control::NoCapabilities),
     };
     config_file(env, cgroup, counts_oom, fences)
         .map_err(EngineError::io("write the runner's configuration"))

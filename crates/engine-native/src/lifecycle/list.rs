@@ -1,10 +1,14 @@
 //! Every machine of this instance, also those an earlier daemon began.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
-use sandbank_engine::{EngineError, Machine, MachineState, SandboxId};
+use sandbank_engine::{DeathCause, EngineError, Machine, MachineState, SandboxId};
+use sandbank_protocol::WORKSPACE;
 
 use super::{Parts, blocking};
+use crate::storage::Identity;
 
 pub(super) async fn list(parts: &Arc<Parts>) -> Result<Vec<Machine>, EngineError> {
     let parts = Arc::clone(parts);
@@ -18,6 +22,15 @@ pub(super) async fn list(parts: &Arc<Parts>) -> Result<Vec<Machine>, EngineError
 
 fn describe(parts: &Parts, id: SandboxId) -> Machine {
     let entry = parts.table.get(&id);
+    // While it is being made or destroyed, its workspace comes and goes as it should.
+    if let Some(entry) = &entry
+        && let Ok(_idle) = entry.busy.try_lock()
+        && let Some(pid) = entry.record().and_then(|record| record.process).map(|key| key.pid)
+        && entry.process().is_some()
+        && workspace_is_gone(parts, &id, pid)
+    {
+        entry.set_dead(DeathCause::WorkspaceGone);
+    }
     let alive = entry.filter(|entry| entry.process().is_some() && !entry.is_dead());
     let state = match &alive {
         None => MachineState::Dead,
@@ -28,4 +41,17 @@ fn describe(parts: &Parts, id: SandboxId) -> Machine {
     };
     let process = alive.and_then(|entry| entry.record()).and_then(|record| record.process);
     Machine { id, state, pid: process.map(|process| process.pid) }
+}
+
+/// Whether somebody removed the workspace, or unmounted it inside the machine. What cannot be
+/// looked at is taken to be there: this costs a machine its life.
+fn workspace_is_gone(parts: &Parts, id: &SandboxId, pid: i32) -> bool {
+    let gone = match Identity::of(&parts.storage.path(id)) {
+        Ok(kept) => Identity::of(Path::new(&format!("/proc/{pid}/root{WORKSPACE}")))
+            .is_ok_and(|inside| inside != kept),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    };
+    // Looked at last: where all workspaces were unmounted or moved away, each seems removed, but
+    // machines still have theirs.
+    gone && Identity::of(parts.storage.root()).is_ok_and(|root| root == parts.storage_root)
 }

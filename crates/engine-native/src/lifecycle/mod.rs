@@ -29,17 +29,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandbank_engine::{
-    Capabilities, Control, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
-    ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream,
+    Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, ImageInfo,
+    ImageName, ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream,
 };
 
 use crate::cgroup::Cgroups;
+use crate::host::Host;
 use crate::image::ImageStore;
 use crate::machine::Directory;
 use crate::network::Networks;
 use crate::settings::NativeSettings;
 use crate::spawner::Spawner;
-use crate::storage::Storage;
+use crate::storage::{Identity, Storage};
 use crate::user_namespace::UserNamespaces;
 
 /// Makes machines of namespaces. Dropping it leaves machines as they are; so does a crash.
@@ -51,11 +52,15 @@ struct Parts {
     settings: NativeSettings,
     /// The daemon is an ordinary user.
     rootless: bool,
+    /// This daemon among others of the host; none without root.
+    host: Option<Arc<Host>>,
     /// The truth about which machines exist.
     directory: Directory,
     /// What this process knows beyond that: descriptors, deaths, who is busy with which.
     table: table::Table,
     storage: Box<dyn Storage>,
+    /// Of the directory that holds the workspaces, when it was opened.
+    storage_root: Identity,
     images: ImageStore,
     image_trees: image_trees::ImageTrees,
     /// None without root: machines then have loopback of their own making, and nothing else.
@@ -113,6 +118,18 @@ impl Engine for NativeEngine {
 
     async fn controls(&self) -> Vec<ControlReport> {
         controls::report(&self.parts).await
+    }
+
+    async fn confinement(&self, id: &SandboxId) -> Result<Confinement, EngineError> {
+        controls::confinement(&self.parts, id).await
+    }
+
+    fn confinement_key(&self) -> Option<String> {
+        Some(controls::key(&self.parts))
+    }
+
+    fn accepts_without(&self, control: Control) -> bool {
+        self.parts.allows_without(control)
     }
 
     async fn create(&self, spec: &MachineSpec) -> Result<Machine, EngineError> {
@@ -177,6 +194,11 @@ impl Parts {
             None => Err("links and packet filters need root; use network none".to_owned()),
         }
     }
+}
+
+/// A fault point, as a failure of the engine.
+fn reach(point: sandbank_fault_points::Point) -> Result<(), EngineError> {
+    sandbank_fault_points::reach(point).map_err(EngineError::io("go on"))
 }
 
 /// Runs blocking kernel work off the async threads.

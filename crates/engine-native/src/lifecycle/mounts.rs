@@ -6,9 +6,10 @@ use std::path::Path;
 
 use rustix::fs::CWD;
 use sandbank_engine::{Control, EngineError, MachineSpec};
+use sandbank_fault_points::Point;
 
-use super::Parts;
 use super::image_trees::ImageTree;
+use super::{Parts, reach};
 use crate::image::Bind;
 use crate::kernel::mount::{NODEV, NOSUID, clone_tree, map_ids, set_attributes};
 use crate::machine::WORKLOAD_ID;
@@ -30,6 +31,7 @@ pub(super) fn gather(
     user_namespace: &UserNamespace,
 ) -> Result<Mounts, EngineError> {
     let workspace = parts.storage.create(&spec.id, parts.quota(spec))?;
+    reach(Point::StorageMade)?;
     if parts.rootless {
         return by_path(image, &workspace);
     }

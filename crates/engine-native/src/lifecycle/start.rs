@@ -7,6 +7,7 @@ use sandbank_engine::{DeathCause, EngineError, SandboxId};
 
 use super::table::{Entry, Table};
 use super::{Parts, controls, death, stock};
+use crate::host::{self, Host};
 use crate::image::ImageStore;
 use crate::kernel::watched::watched;
 use crate::limits::FILES_FOR_STOCK;
@@ -25,10 +26,14 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
         .create(&settings.data_dir)
         .map_err(EngineError::io("make the data directory"))?;
     let directory = Directory::open(&settings.data_dir)?;
-    let storage = storage::open(&settings.data_dir, settings.storage, settings.pool_bytes)?;
-    let images = ImageStore::open(&settings.data_dir.join("images"))?;
-    let cgroups = cgroup::open(settings.cgroups, &settings.instance, settings.cgroups_ready)?;
     let rootless = !rustix::process::geteuid().is_root();
+    let host = if rootless { None } else { Some(enter_host(&settings)?) };
+    let storage = storage::open(&settings.data_dir, settings.storage, settings.pool_bytes)?;
+    let storage_root = storage::Identity::of(storage.root())
+        .map_err(EngineError::io("look at the workspace directory"))?;
+    let images_from = settings.images_from.as_ref().unwrap_or(&settings.data_dir);
+    let images = ImageStore::open(&images_from.join("images"))?;
+    let cgroups = cgroup::open(settings.cgroups, &settings.instance, settings.cgroups_ready)?;
     let networks = if rootless { None } else { Some(open_networks(&settings).await?) };
     let spawner = Spawner::start(settings.spawner.clone()).await?;
     let runner = runner_file::seal(sandbank_runner_binary::RUNNER)
@@ -38,17 +43,20 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
     let occupied = found.iter().filter_map(|(_, record)| record.as_ref().map(|r| r.uid_slot));
     let user_namespaces = UserNamespaces::new(
         Arc::clone(&spawner),
+        host.clone(),
         &settings.instance,
         settings.user_namespaces_ready,
         occupied,
-    );
+    )?;
     let shortcomings = controls::find_shortcomings(&*cgroups);
     let parts = Arc::new(Parts {
         settings,
         rootless,
+        host,
         directory,
         table: Table::default(),
         storage,
+        storage_root,
         images,
         image_trees: super::image_trees::ImageTrees::default(),
         networks,
@@ -67,6 +75,13 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
     }
     stock::keep(&parts);
     Ok(parts)
+}
+
+/// Before anything of ours is made, and with what dead daemons left cleared away.
+fn enter_host(settings: &NativeSettings) -> Result<Arc<Host>, EngineError> {
+    let host = Host::enter(std::path::Path::new(host::DIRECTORY), &settings.instance)?;
+    host.clear_dead(cgroup::sweep);
+    Ok(Arc::new(host))
 }
 
 async fn open_networks(settings: &NativeSettings) -> Result<Networks, EngineError> {
@@ -119,6 +134,9 @@ async fn adopt(
     match process {
         Some(process) => {
             entry.set_process(Arc::clone(&process));
+            if let Ok(stats) = parts.cgroups.stats(&id) {
+                entry.saw_oom_kills(stats.oom_kills);
+            }
             death::watch(parts, &entry, process, None);
         }
         None => {
@@ -151,6 +169,8 @@ pub(super) async fn shutdown(parts: &Arc<Parts>) {
     let _ = tokio::task::spawn_blocking(move || {
         closing.cgroups.close();
         closing.storage.close();
+        controls::remove_canary(&closing);
+        closing.host.iter().for_each(|host| host.leave());
     })
     .await;
     parts.spawner.stop().await;

@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use sandbank_engine::{DeathCause, EngineError, SandboxId};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
+use crate::limits::OOM_KILL_SETTLED;
 use crate::machine::Record;
 
 /// The machine's first process: readable when it has died.
@@ -24,13 +26,40 @@ pub(super) struct Entry {
 struct Known {
     record: Option<Record>,
     process: Option<ProcessFd>,
+    oom_kills: OomKills,
+    /// It is being killed on request.
+    doomed: bool,
+}
+
+/// Out-of-memory kills, as they were counted while the machine seemed alive. The kernel counts one
+/// before its victim is dead: only after a while it is clear that the machine was not the victim.
+#[derive(Default)]
+struct OomKills {
+    counted: u64,
+    /// When that count was first seen.
+    since: Option<Instant>,
+    /// Those before.
+    survived: u64,
+}
+
+impl OomKills {
+    fn count(&mut self, count: u64, now: Instant) {
+        if count > self.counted {
+            *self = Self { counted: count, since: Some(now), survived: self.survived(now) };
+        }
+    }
+
+    fn survived(&self, now: Instant) -> u64 {
+        let settled = self.since.is_some_and(|since| now >= since + OOM_KILL_SETTLED);
+        if settled { self.counted } else { self.survived }
+    }
 }
 
 impl Entry {
     pub(super) fn new(record: Option<Record>) -> Arc<Self> {
         Arc::new(Self {
             busy: tokio::sync::Mutex::new(()),
-            known: Mutex::new(Known { record, process: None }),
+            known: Mutex::new(Known { record, ..Known::default() }),
             death: watch::Sender::new(None),
         })
     }
@@ -43,12 +72,36 @@ impl Entry {
         self.known().record = Some(record);
     }
 
+    /// Nothing of the machine is left: what the record names may be another's from now on.
+    pub(super) fn forget_record(&self) {
+        self.known().record = None;
+    }
+
+    pub(super) fn saw_oom_kills(&self, count: u64) {
+        if !self.is_dead() {
+            self.known().oom_kills.count(count, Instant::now());
+        }
+    }
+
+    pub(super) fn survived_oom_kills(&self) -> u64 {
+        self.known().oom_kills.survived(Instant::now())
+    }
+
     pub(super) fn process(&self) -> Option<ProcessFd> {
         self.known().process.clone()
     }
 
     pub(super) fn set_process(&self, process: ProcessFd) {
         self.known().process = Some(process);
+    }
+
+    pub(super) fn set_doomed(&self) {
+        self.known().doomed = true;
+    }
+
+    /// Whether a SIGKILL needs no further explanation.
+    pub(super) fn is_doomed(&self) -> bool {
+        self.known().doomed
     }
 
     pub(super) fn set_dead(&self, cause: DeathCause) {
@@ -131,5 +184,25 @@ impl Table {
 
     fn entries(&self) -> MutexGuard<'_, HashMap<SandboxId, Arc<Entry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_out_of_memory_kill_was_survived_when_the_machine_still_lives_a_while_later() {
+        let start = Instant::now();
+        let mut kills = OomKills::default();
+        assert_eq!(kills.survived(start), 0);
+        kills.count(2, start);
+        kills.count(2, start + OOM_KILL_SETTLED / 2);
+        assert_eq!(kills.survived(start + OOM_KILL_SETTLED / 2), 0, "its victim may be dying");
+        let later = start + OOM_KILL_SETTLED;
+        assert_eq!(kills.survived(later), 2);
+        kills.count(3, later);
+        assert_eq!(kills.survived(later), 2, "the third may have been the machine's end");
+        assert_eq!(kills.survived(later + OOM_KILL_SETTLED), 3);
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Fences<'a> {
     pub(crate) own_identity: bool,
     pub(crate) landlock: bool,
     pub(crate) seccomp_hex: Option<&'a str>,
+    /// For tests only; see [`crate::Omitted`].
+    pub(crate) keep_capabilities: bool,
 }
 
 /// `cgroup` and `counts_oom` say which of the optional descriptors are passed.
@@ -50,6 +52,7 @@ pub(crate) fn config_file(
         }),
         landlock: fences.landlock.then(|| LandlockConfig { writable: writable(cgroup.is_some()) }),
         seccomp_hex: fences.seccomp_hex.map(str::to_owned),
+        keep_capabilities: fences.keep_capabilities,
         env,
         ..RunnerConfig::default()
     };

@@ -117,7 +117,18 @@ impl Directory {
     }
 
     pub(crate) fn remove(&self, id: &SandboxId) -> io::Result<()> {
-        match fs::remove_dir_all(self.of(id)) {
+        let dir = self.of(id);
+        for file in [RECORD, SOCKET] {
+            // Whatever keeps one from going keeps the directory, too.
+            let _ = fs::remove_file(dir.join(file));
+        }
+        let removed = match fs::remove_dir(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                fs::remove_dir_all(&dir)
+            }
+            removed => removed,
+        };
+        match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
@@ -156,7 +167,14 @@ mod tests {
             network: NetworkMode::None,
             env: Default::default(),
         };
-        Record { spec, uid_slot: 9, network_slot: None, boot: "b".into(), process: None }
+        Record {
+            spec,
+            uid_slot: 9,
+            network_slot: None,
+            boot: "b".into(),
+            process: None,
+            runner_digest: "d".into(),
+        }
     }
 
     #[test]

@@ -15,6 +15,10 @@ pub(crate) struct Record {
     pub(crate) boot: String,
     /// None until it was cloned.
     pub(crate) process: Option<ProcessKey>,
+    /// SHA-256 of the runner it was started with, which outlives an upgrade. Empty where an earlier
+    /// version wrote the record.
+    #[serde(default)]
+    pub(crate) runner_digest: String,
 }
 
 impl Record {

@@ -11,9 +11,11 @@ use sandbank_engine::InstanceId;
 use super::forward_policy::Passage;
 use super::limits::{HOST_ADDRESSES, LINK_POLL, LOCK_PATIENCE, MTU};
 use super::rules::{self, Rules};
-use super::shared::{self, Lock, Shared};
+use super::shared::Shared;
 use super::subnet::{CANDIDATES, Subnet};
 use super::{forwarding, link, ranges, resolver, tool};
+use crate::host;
+use crate::kernel::lock::Lock;
 
 /// What sandboxes made now are given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +59,7 @@ pub(super) struct Places {
 
 impl Default for Places {
     fn default() -> Self {
-        let shared_dir = PathBuf::from(shared::DIRECTORY);
+        let shared_dir = PathBuf::from(host::DIRECTORY);
         Self { resolver_files: resolver::default_files(), shared_dir }
     }
 }

@@ -255,9 +255,9 @@ fn wired(namespace: Namespace, outside: Outside, slot: u32) -> Wired {
 }
 
 async fn make_empty() -> io::Result<Network> {
-    let namespace = namespace::create().await?;
+    let netns = namespace::create_empty().await?;
     let resolv_conf = resolver::NO_NETWORK.to_owned();
-    Ok(Network { netns: namespace.fd, slot: None, resolv_conf })
+    Ok(Network { netns, slot: None, resolv_conf })
 }
 
 /// Refills when something was taken and looks at the host now and then. Ends with its pool.

@@ -8,19 +8,11 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
-
 use super::subnet::Subnet;
-
-pub(super) const DIRECTORY: &str = "/run/sandbank";
+use crate::kernel::lock::{Lock, try_lock};
 
 const INSTANCE: &str = "instance-";
 const FORWARDING: &str = "forwarding-";
-
-/// Held as long as it lives.
-#[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file")] File);
 
 #[derive(Debug, Clone)]
 pub(super) struct Shared {
@@ -35,13 +27,7 @@ impl Shared {
 
     /// None when another process has it.
     fn lock(&self, name: &str) -> io::Result<Option<Lock>> {
-        let path = self.dir.join(name);
-        let file = File::options().create(true).truncate(false).write(true).open(path)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Lock(file))),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        try_lock(&self.dir.join(name))
     }
 
     pub(super) fn lock_subnet(&self, subnet: Subnet) -> io::Result<Option<Lock>> {

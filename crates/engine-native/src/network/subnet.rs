@@ -4,9 +4,11 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use sandbank_engine::SUBNET_PREFIXES;
+
 use super::limits::SLOTS;
 
-/// An IPv4 network in CIDR form, at least a /29.
+/// A private IPv4 network in CIDR form, its prefix one of [`SUBNET_PREFIXES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Subnet {
     address: Ipv4Addr,
@@ -75,7 +77,7 @@ impl FromStr for Subnet {
         let prefix: u8 = prefix.parse().map_err(|_| invalid())?;
         // Sandboxes must not be reachable from each other, and private networks are what the
         // rules keep them from.
-        let usable = address.is_private() && (12..=29).contains(&prefix);
+        let usable = address.is_private() && SUBNET_PREFIXES.contains(&prefix);
         let subnet = Self { address, prefix };
         let aligned = usable && address.to_bits().trailing_zeros() >= u32::from(32 - prefix);
         if aligned { Ok(subnet) } else { Err(invalid()) }

@@ -56,6 +56,15 @@ const PROC_FIXED: &[&str] = &["bus", "fs", "irq", "sys", "sysrq-trigger"];
 /// empty directories in a machine's own `/sys`.
 const SYS_HIDDEN: &[&str] = &["devices/virtual/dmi", "devices/virtual/powercap", "firmware"];
 
+/// What is covered in every machine, and what is read-only, by their paths inside.
+pub(crate) fn masks() -> (Vec<String>, Vec<String>) {
+    let below = |dir: &'static str| move |name: &&str| format!("{dir}/{name}");
+    let hidden = PROC_HIDDEN.iter().map(below("/proc"));
+    let hidden = hidden.chain(SYS_HIDDEN.iter().map(below("/sys"))).collect();
+    let fixed = PROC_FIXED.iter().map(below("/proc")).chain(["/sys".to_owned()]).collect();
+    (hidden, fixed)
+}
+
 /// A file of `/proc` or `/sys` that this kernel has.
 pub(super) struct KernelFile {
     pub(super) name: &'static str,
@@ -81,8 +90,9 @@ impl Scaffold {
         let sys_hidden = present("/sys", SYS_HIDDEN)?;
         // SAFETY: the spawner has one thread, whose view of the file system alone changes.
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS)? };
-        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-        rustix::mount::mount_change("/", private)?;
+        // Not private: what the host unmounts must not live on in this copy.
+        let follow = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+        rustix::mount::mount_change("/", follow)?;
 
         let own = new_filesystem("tmpfs", &[("size", "1m"), ("mode", "700")], NOSUID | NOEXEC)?;
         // Any directory will do to attach it to; it must be opened in the new namespace.

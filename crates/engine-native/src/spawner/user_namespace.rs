@@ -18,9 +18,9 @@ pub(super) fn make(scaffold: &Scaffold, uid_base: u32) -> io::Result<OwnedFd> {
     let (holder, line) = if scaffold.rootless {
         (clone_holder(&mut stack)?, format!("{WORKLOAD_ID} 0 1"))
     } else {
-        let owner = OtherOwner::become_owner(uid_base)?;
+        let own = become_owner(uid_base)?;
         let holder = clone_holder(&mut stack);
-        owner.undo()?;
+        become_root_again(own);
         (holder?, format!("0 {uid_base} {UID_RANGE}"))
     };
     let made = map(&scaffold.proc, holder.as_raw_nonzero().get(), &line);
@@ -36,21 +36,29 @@ const HOLDER_STACK_BYTES: usize = 16 * 1024;
 /// spawner's memory: copying that would take longer than all the rest.
 fn clone_holder(stack: &mut [u8]) -> io::Result<Pid> {
     let flags = libc::CLONE_VM | libc::CLONE_NEWUSER | libc::SIGCHLD;
+    let spawner = std::ptr::without_provenance_mut(std::process::id() as usize);
     let top = stack.as_mut_ptr_range().end.map_addr(|address| address & !15);
     // SAFETY: the holder runs on the top of a stack that outlives it, touches no other memory, and
     // is killed and reaped before `make` returns.
-    let pid = unsafe { libc::clone(hold, top.cast(), flags, std::ptr::null_mut()) };
+    let pid = unsafe { libc::clone(hold, top.cast(), flags, spawner) };
     match Pid::from_raw(pid) {
         Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(pid),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-extern "C" fn hold(_: *mut libc::c_void) -> libc::c_int {
-    loop {
-        // SAFETY: pause has no preconditions; the parent's SIGKILL ends it.
-        unsafe { libc::pause() };
+/// `spawner` is its pid and no pointer.
+extern "C" fn hold(spawner: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: prctl takes numbers here. A spawner that dies takes us with it.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    // SAFETY: getppid and pause have no preconditions; the parent's SIGKILL ends the latter. A
+    // spawner that died before we asked for its death is not our parent any more.
+    unsafe {
+        while libc::getppid() as usize == spawner.addr() {
+            libc::pause();
+        }
     }
+    0
 }
 
 fn map(proc: impl AsFd, pid: i32, line: &str) -> io::Result<OwnedFd> {
@@ -63,23 +71,24 @@ fn map(proc: impl AsFd, pid: i32, line: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(&proc, format!("{pid}/ns/user"), flags, Mode::empty())?)
 }
 
-/// The spawner with another effective user id but all its capabilities.
-struct OtherOwner {
-    own: CapabilitySets,
+/// Another effective user id with all capabilities; returns them. As before when it fails.
+fn become_owner(uid: u32) -> io::Result<CapabilitySets> {
+    let own = rustix::thread::capabilities(None)?;
+    set_effective_uid(uid)?;
+    // Leaving uid 0 cleared the effective set, but not the permitted one.
+    if let Err(error) = rustix::thread::set_capabilities(None, own) {
+        become_root_again(own);
+        return Err(error.into());
+    }
+    Ok(own)
 }
 
-impl OtherOwner {
-    fn become_owner(uid: u32) -> io::Result<Self> {
-        let own = rustix::thread::capabilities(None)?;
-        set_effective_uid(uid)?;
-        // Leaving uid 0 cleared the effective set, but not the permitted one.
-        rustix::thread::set_capabilities(None, own)?;
-        Ok(Self { own })
-    }
-
-    fn undo(self) -> io::Result<()> {
-        set_effective_uid(0)?;
-        Ok(rustix::thread::set_capabilities(None, self.own)?)
+/// A spawner that does not know who it is must make nothing more: its death is noticed, takes a
+/// holder of a namespace with it, and another spawner takes its place.
+fn become_root_again(own: CapabilitySets) {
+    let again = set_effective_uid(0);
+    if again.and_then(|()| Ok(rustix::thread::set_capabilities(None, own)?)).is_err() {
+        std::process::abort();
     }
 }
 

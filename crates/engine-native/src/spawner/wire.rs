@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::process::ExitStatus;
+use crate::settings::Omitted;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
@@ -46,6 +47,7 @@ pub(crate) struct MachinePlan {
     pub(crate) shm_bytes: u64,
     pub(crate) open_files: u64,
     pub(crate) processes: u64,
+    pub(crate) omitted: Omitted,
 }
 
 /// Absolute, on the host.

@@ -13,6 +13,8 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use sandbank_engine::{EngineError, SandboxId};
@@ -40,7 +42,12 @@ pub(crate) trait Storage: Send + Sync {
     /// Makes an empty workspace. One that is already there is an error, and is left alone.
     fn create(&self, id: &SandboxId, quota: Option<u64>) -> Result<PathBuf, EngineError>;
 
-    fn path(&self, id: &SandboxId) -> PathBuf;
+    /// The directory that holds every workspace.
+    fn root(&self) -> &Path;
+
+    fn path(&self, id: &SandboxId) -> PathBuf {
+        self.root().join(id.as_str())
+    }
 
     /// Bytes the workspace takes, metadata included where the file system says so.
     fn usage(&self, id: &SandboxId) -> Result<u64, EngineError>;
@@ -57,6 +64,20 @@ pub(crate) trait Storage: Send + Sync {
 
     /// Unmounts what `open` mounted when no workspace is left.
     fn close(&self);
+}
+
+/// What a path led to: once more is mounted or less, it leads elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let found = std::fs::symlink_metadata(path)?;
+        Ok(Self { device: found.dev(), inode: found.ino() })
+    }
 }
 
 pub(crate) fn open(

@@ -73,8 +73,8 @@ impl Storage for Plain {
         Ok(path)
     }
 
-    fn path(&self, id: &SandboxId) -> PathBuf {
-        self.root.join(id.as_str())
+    fn root(&self) -> &Path {
+        &self.root
     }
 
     fn usage(&self, id: &SandboxId) -> Result<u64, EngineError> {

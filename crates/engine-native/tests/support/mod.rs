@@ -7,6 +7,7 @@
     reason = "for tests only, and each test file uses a part of it"
 )]
 
+pub mod battery;
 pub mod residue;
 
 use std::collections::BTreeMap;
@@ -181,7 +182,15 @@ async fn run_with(client: &RunnerClient, argv: &[&str], pty: Option<PtySize>) ->
         timeout_ms: Some(60_000),
         journal_bytes: None,
     };
-    client.start(&spec).await.unwrap();
+    run_spec(client, &spec).await.unwrap()
+}
+
+/// Whatever a client may ask for; an error is the runner's refusal.
+pub async fn run_spec(
+    client: &RunnerClient,
+    spec: &CommandSpec,
+) -> Result<Output, sandbank_channel::ChannelError> {
+    client.start(spec).await?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut frames = client.output(&spec.id, 0, true).await.unwrap();
     while let Some(frame) = frames.next().await.unwrap() {
@@ -191,12 +200,12 @@ async fn run_with(client: &RunnerClient, argv: &[&str], pty: Option<PtySize>) ->
             _ => {}
         }
     }
-    let status = client.wait(&spec.id).await.unwrap();
-    Output {
+    let status = client.wait(&spec.id).await?;
+    Ok(Output {
         ending: status.ending().expect("wait returns ended commands").clone(),
         stdout: String::from_utf8_lossy(&stdout).into_owned(),
         stderr: String::from_utf8_lossy(&stderr).into_owned(),
-    }
+    })
 }
 
 /// Polls until it holds.

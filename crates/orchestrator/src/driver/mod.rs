@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbank_engine::MachineSpec;
-use sandbank_protocol::CommandStatus;
+use sandbank_protocol::{CommandState, CommandStatus};
 use serde_json::json;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -181,10 +181,13 @@ impl Driver {
                 self.step(Event::CreateFailed { reason });
             }
             Message::CommandStarted(status) => {
+                let runs = status.state == CommandState::Running;
                 self.commands.push_back(shortened(*status));
                 let surplus = self.commands.len().saturating_sub(POST_MORTEM_COMMANDS);
                 self.commands.drain(..surplus);
-                self.step(Event::CommandStarted);
+                if runs {
+                    self.step(Event::CommandStarted);
+                }
             }
             Message::RunnerRestarted => {
                 self.context.events.emit("runner.restarted", Some(self.sandbox.id()), json!({}));
@@ -238,7 +241,14 @@ impl Driver {
             self.end();
         }
         let shown = View { state: self.state.clone(), failure: self.failure.clone() };
-        self.view.send_replace(shown);
+        // Whoever waits, waits for a phase. Every caller that comes or goes changes the lease, and
+        // must not wake all the others.
+        self.view.send_if_modified(|view| {
+            let news = view.state.phase != shown.state.phase
+                || view.failure.is_some() != shown.failure.is_some();
+            *view = shown;
+            news
+        });
         self.answer();
     }
 

@@ -13,6 +13,10 @@ mod wakeup;
 #[cfg(test)]
 mod decide_tests;
 #[cfg(test)]
+mod histories;
+#[cfg(test)]
+mod instructions;
+#[cfg(test)]
 mod properties;
 
 pub(crate) use decide::decide;

@@ -8,7 +8,7 @@ use crate::{Cause, Settings};
 
 const TTL: Millis = 10_000;
 
-fn rules() -> Rules {
+pub(super) fn rules() -> Rules {
     Rules::from(&Settings::default())
 }
 
@@ -55,11 +55,11 @@ fn any_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn history() -> impl Strategy<Value = Vec<(Event, Millis)>> {
+pub(super) fn history() -> impl Strategy<Value = Vec<(Event, Millis)>> {
     prop::collection::vec((any_event(), prop_oneof![0i64..300, 0i64..20_000]), 0..80)
 }
 
-fn newborn(now: Millis) -> State {
+pub(super) fn newborn(now: Millis) -> State {
     State::creating(now + 30_000, Lease::new(TTL, Some(now + 600_000), now))
 }
 
@@ -69,7 +69,7 @@ fn is_transitional(state: &State) -> bool {
 }
 
 /// Lets time alone act until nothing is due at `now`; more than a few rounds is a busy loop.
-fn settle(mut state: State, now: Millis, log: &mut Vec<Action>) -> State {
+pub(super) fn settle(mut state: State, now: Millis, log: &mut Vec<Action>) -> State {
     for _ in 0..6 {
         if next_wakeup(&state, &rules()).is_none_or(|at| at > now) {
             return state;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sandbank_orchestrator::{Clock, SandboxState, Settings, SystemClock};
 
-use crate::world::{World, settings};
+use crate::world::{World, bash, output, settings};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -47,6 +47,11 @@ async fn survives_jump(jump: i64) {
     let settings = Settings { default_idle_ttl: ttl, ..settings() };
     let mut world = World::with_clock(settings, clock.clone()).await;
     let id = world.create("chat:1").await;
+    // The runner dates its commands by the clock as it was.
+    let attached = world.attach(&id).await.unwrap();
+    attached.start(&bash("before", "echo x")).await.unwrap();
+    assert_eq!(output(&attached, "before", 0).await.0, "x\n");
+    drop(attached);
     for jumps in 1..=2 {
         clock.off_ms.store(jumps * jump, Ordering::SeqCst);
         let info = world.info(&id).await;

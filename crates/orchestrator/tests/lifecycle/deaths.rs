@@ -74,8 +74,9 @@ async fn a_broken_channel_is_made_anew_and_loses_nothing() {
     let rest = async { while let Ok(Some(_)) = stream.next().await {} };
     tokio::time::timeout(SOON, rest).await.expect("the old stream ends");
 
-    let stats =
-        world.run(move |_| async move { attached.run(async |client| client.stats().await).await });
+    let stats = world.run(move |_| async move {
+        attached.run(|client| async move { client.stats().await }).await
+    });
     assert_eq!(stats.await.unwrap().commands_running, 1);
     let attached = world.attach(&id).await.unwrap();
     let again = attached.start(&bash("c1", "echo one; sleep 1; echo two")).await.unwrap();

@@ -215,3 +215,25 @@ async fn a_port_published_while_its_sandbox_ends_is_forgotten_with_it() {
         assert_eq!(rows.await.unwrap(), []);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_goes_away_leaves_a_port_that_is_written_down_and_listened_on() {
+    use futures_util::FutureExt;
+    let world = World::new(settings()).await;
+    let ports: Vec<u16> = (3000..3040).collect();
+    let id = create(&world, ports.clone()).await;
+    for port in ports.clone() {
+        let id = id.clone();
+        // Polled once, then dropped: the row is on its way to the disk.
+        world.run(|daemon| async move { daemon.publish(&id, port).now_or_never() }).await;
+    }
+    let agreed = eventually("every port is whole", SOON, || async {
+        let of = id.clone();
+        let rows = world.run(|daemon| async move { daemon.store().ports().of(&of).await });
+        let rows: Vec<u16> = rows.await.unwrap().iter().map(|row| row.port).collect();
+        let listening = world.info(&id).await.published;
+        let listening: Vec<u16> = listening.iter().map(|published| published.port).collect();
+        (rows == ports && listening == ports).then_some(())
+    });
+    agreed.await.unwrap();
+}

@@ -106,6 +106,16 @@ impl ProcessEngine {
         self.machines.lock().unwrap().insert(spec.id.clone(), process);
     }
 
+    /// From now on whoever connects to the machine reaches this listener instead of its runner.
+    #[allow(dead_code, reason = "the server's tests share this file and use it")]
+    pub(crate) fn impersonate(&self, id: &SandboxId) -> tokio::net::UnixListener {
+        let socket = self.place(id).join("runner.sock");
+        std::fs::remove_file(&socket).unwrap();
+        let listener = tokio::net::UnixListener::bind(socket).unwrap();
+        self.cut_channels();
+        listener
+    }
+
     /// A machine that no daemon asked for.
     pub(crate) fn make_orphan(&self) -> SandboxId {
         let id = SandboxId::random();
@@ -262,11 +272,13 @@ impl Engine for ProcessEngine {
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<(), EngineError> {
-        let failing = self
-            .failing_destroys
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
-        if failing.is_ok() {
-            return Err(EngineError::Unavailable("told to fail".to_owned()));
+        let failing = &self.failing_destroys;
+        let mut left = failing.load(Ordering::SeqCst);
+        while left > 0 {
+            match failing.compare_exchange(left, left - 1, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Err(EngineError::Unavailable("told to fail".to_owned())),
+                Err(now) => left = now,
+            }
         }
         self.signal(id, Signal::KILL);
         if let Ok(mut process) = self.process(id) {

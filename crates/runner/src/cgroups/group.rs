@@ -1,6 +1,6 @@
 //! One cgroup directory: who is in it, and how to signal or kill all of them.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -16,11 +16,13 @@ pub(crate) struct Group {
     identity: FileIdentity,
     /// Changes with every owner; see [`super::Lease`].
     turn: Cell<u64>,
+    /// Open from the first command on: the group serves many.
+    join_file: OnceCell<OwnedFd>,
 }
 
 impl Group {
     pub(super) fn new(directory: OwnedFd, version: CgroupVersion, identity: FileIdentity) -> Self {
-        Self { directory, version, identity, turn: Cell::new(0) }
+        Self { directory, version, identity, turn: Cell::new(0), join_file: OnceCell::new() }
     }
 
     pub(super) fn turn(&self) -> u64 {
@@ -42,12 +44,16 @@ impl Group {
 
     /// The file a child writes "0" into to join. On v1 it is `tasks`: `cgroup.procs` takes a
     /// lock over all processes of the host, which costs milliseconds.
-    pub(crate) fn join_file(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn join_file(&self) -> io::Result<BorrowedFd<'_>> {
+        if let Some(file) = self.join_file.get() {
+            return Ok(file.as_fd());
+        }
         let name = match self.version {
             CgroupVersion::V1 => "tasks",
             CgroupVersion::V2 => "cgroup.procs",
         };
-        self.open(name, OFlags::WRONLY)
+        let file = self.open(name, OFlags::WRONLY)?;
+        Ok(self.join_file.get_or_init(|| file).as_fd())
     }
 
     /// Processes in the group, as the runner numbers them.

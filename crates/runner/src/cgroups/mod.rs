@@ -7,7 +7,7 @@ mod group;
 mod oom;
 
 pub(crate) use group::Group;
-pub(crate) use oom::OomCounter;
+pub(crate) use oom::{OomKills, OomMark};
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -13,9 +13,10 @@ use std::time::Duration;
 use sandbank_protocol::{Ending, StreamKind};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::ending::{WaitStatus, decide};
+use super::ending::{WaitStatus, decide, is_unexplained_kill};
 use super::source::{Read, Source};
 use super::{Command, Commands};
+use crate::cgroups::OomMark;
 use crate::limits::{
     DRAIN_LIMIT, DRAIN_SILENCE, KILL_DEADLINE, PIPE_BYTES, READ_BYTES, TERM_GRACE,
 };
@@ -28,24 +29,26 @@ pub(super) struct Driver {
     commands: Rc<Commands>,
     command: Rc<Command>,
     /// Out-of-memory kills in the sandbox when the command began.
-    oom_kills: Option<u64>,
+    oom_mark: OomMark,
     /// When output last arrived.
     heard: Cell<Instant>,
+    /// How much of it since the process died.
+    drained: Cell<usize>,
 }
 
 impl Driver {
-    pub(super) fn new(
-        commands: Rc<Commands>,
-        command: Rc<Command>,
-        oom_kills: Option<u64>,
-    ) -> Self {
-        Self { commands, command, oom_kills, heard: Cell::new(Instant::now()) }
+    pub(super) fn new(commands: Rc<Commands>, command: Rc<Command>, oom_mark: OomMark) -> Self {
+        let (heard, drained) = (Cell::new(Instant::now()), Cell::new(0));
+        Self { commands, command, oom_mark, heard, drained }
     }
 
     pub(super) async fn run(self, mut sources: Vec<Source>) {
         let ending = self.run_to_death(&mut sources).await;
         self.sweep(&mut sources);
         self.commands.finish(&self.command, ending);
+        // Those who wait for the ending come first.
+        tokio::task::yield_now().await;
+        self.commands.launcher.give_back(&self.command);
         let late = |stream, data| self.commands.record(&self.command, stream, data);
         let buffers = &self.commands.buffers;
         let discarding = sources.into_iter().map(|source| source.discard(buffers, late));
@@ -54,6 +57,7 @@ impl Driver {
 
     /// Records output until the process is gone and, within limits, its output is complete.
     async fn run_to_death(&self, sources: &mut [Source]) -> Ending {
+        let pipes = sources.len() * PIPE_BYTES;
         let recording = self.record_all(sources);
         let living = self.live();
         tokio::pin!(recording, living);
@@ -66,7 +70,7 @@ impl Driver {
             }
         };
         if !complete {
-            self.drain(recording).await;
+            self.drain(recording, pipes).await;
         }
         ending
     }
@@ -96,15 +100,17 @@ impl Driver {
 
     fn append(&self, stream: StreamKind, data: bytes::Bytes) {
         self.heard.set(Instant::now());
+        self.drained.set(self.drained.get() + data.len());
         self.commands.record(&self.command, stream, data);
     }
 
     /// The process is gone, but something it left behind still holds a stream. What the process
-    /// wrote is in the pipe already; the rest gets a moment.
-    async fn drain(&self, recording: impl Future<Output = ()>) {
+    /// wrote is in the pipes already; the rest gets a moment.
+    async fn drain(&self, recording: impl Future<Output = ()>, pipes: usize) {
         tokio::pin!(recording);
         let mut limit = Instant::now() + DRAIN_LIMIT;
         self.heard.set(Instant::now());
+        self.drained.set(0);
         loop {
             let silent = (self.heard.get() + DRAIN_SILENCE).min(limit);
             tokio::select! {
@@ -113,8 +119,12 @@ impl Driver {
                 () = sleep_until(silent) => {}
             }
             let now = Instant::now();
+            if self.drained.get() > pipes {
+                // The process wrote none of what follows, whoever still wants to read it.
+                return;
+            }
             if self.command.output().held_up() {
-                // A reader is catching up: that is neither silence nor an endless writer.
+                // A reader is catching up: that is no silence.
                 self.heard.set(now);
                 limit = now + DRAIN_LIMIT;
             } else if now >= limit || now >= self.heard.get() + DRAIN_SILENCE {
@@ -126,9 +136,14 @@ impl Driver {
     /// Whatever is in the pipes now is the last output: at most what a pipe holds.
     fn sweep(&self, sources: &mut [Source]) {
         for source in sources {
-            for _ in 0..=PIPE_BYTES / READ_BYTES {
+            // By bytes: a terminal gives a few kilobytes at a time.
+            let mut left = PIPE_BYTES;
+            while left > 0 {
                 match source.read_now(&self.commands.buffers) {
-                    Read::Data(data) => self.append(source.stream(), data),
+                    Read::Data(data) => {
+                        left = left.saturating_sub(data.len().max(1));
+                        self.append(source.stream(), data);
+                    }
                     Read::Nothing | Read::End => break,
                 }
             }
@@ -150,9 +165,11 @@ impl Driver {
                 }
             },
         };
-        let now = self.commands.launcher.oom_kills();
+        let launcher = &self.commands.launcher;
+        launcher.look_for_oom_kills();
         let mut circumstances = self.command.circumstances().borrow_mut();
-        circumstances.oom_killed = now.zip(self.oom_kills).is_some_and(|(now, then)| now > then);
+        circumstances.oom_killed =
+            is_unexplained_kill(status, &circumstances) && launcher.claim_oom_kill(self.oom_mark);
         decide(status, &circumstances)
     }
 

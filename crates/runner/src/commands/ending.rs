@@ -14,8 +14,16 @@ pub(crate) struct Circumstances {
     pub(crate) timed_out: bool,
     /// Signals that callers asked for, and who asked last.
     pub(crate) requested: BTreeMap<i32, String>,
-    /// The kernel killed for memory in this sandbox while the command ran.
+    /// The kernel killed it for memory.
     pub(crate) oom_killed: bool,
+}
+
+/// Whether it died of SIGKILL and nobody is known to have sent it.
+pub(crate) fn is_unexplained_kill(status: WaitStatus, circumstances: &Circumstances) -> bool {
+    libc::WIFSIGNALED(status.0)
+        && libc::WTERMSIG(status.0) == libc::SIGKILL
+        && !circumstances.timed_out
+        && !circumstances.requested.contains_key(&libc::SIGKILL)
 }
 
 pub(crate) fn decide(status: WaitStatus, circumstances: &Circumstances) -> Ending {

@@ -194,3 +194,7 @@ impl Journal {
 #[cfg(test)]
 #[path = "journal_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "journal_instructions.rs"]
+mod instructions;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use sandbank_protocol::{Frame, StreamKind};
 
-use super::{Journal, Position};
+use super::{Journal, MAX_DROPPED_SIZES, Position};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -54,10 +54,15 @@ fn payload(seq: u64, size: usize) -> Bytes {
     Bytes::from(vec![seq as u8; size])
 }
 
+fn stream_of(seq: u64) -> StreamKind {
+    if seq.is_multiple_of(3) { StreamKind::Stderr } else { StreamKind::Stdout }
+}
+
 fn check_read(journal: &Journal, model: &Model, reader: &mut Reader) {
     match journal.next(&mut reader.position) {
-        Some(Frame::Output { seq, data, .. }) => {
+        Some(Frame::Output { seq, time_ms, stream, data }) => {
             assert_eq!(seq, reader.after + 1, "frames come once each and in order");
+            assert_eq!((time_ms, stream), (seq, stream_of(seq)), "a frame never changes");
             assert_eq!(data, payload(seq, model.sizes[seq as usize - 1]));
             reader.after = seq;
         }
@@ -115,8 +120,9 @@ proptest! {
                     let first_before = journal.first_seq;
                     let caught_up = model.sizes.len() as u64 + 1;
                     model.sizes.push(size);
-                    let data = payload(model.sizes.len() as u64, size);
-                    journal.append(0, StreamKind::Stdout, data, drop);
+                    let seq = model.sizes.len() as u64;
+                    let data = payload(seq, size);
+                    journal.append(seq, stream_of(seq), data, drop);
                     prop_assert_eq!(journal.last_seq(), model.sizes.len() as u64);
                     for unread in oldest_unread {
                         let lost_already = unread < first_before;
@@ -154,6 +160,35 @@ proptest! {
         }
         for reader in &mut readers {
             (0..300).for_each(|_| check_read(&journal, &model, reader));
+        }
+    }
+
+    /// More frames were dropped than sizes are remembered.
+    #[test]
+    fn far_behind_the_frames_are_exact_and_the_bytes_an_upper_bound(
+        sizes in prop::collection::vec(0usize..40, 1..50),
+        frames in MAX_DROPPED_SIZES - 20..MAX_DROPPED_SIZES * 2,
+        kept in 1usize..20,
+        afters in prop::collection::vec(any::<prop::sample::Index>(), 1..20),
+    ) {
+        let mut journal = Journal::new(u64::MAX);
+        let mut model = Model::default();
+        for (seq, size) in (1..=frames as u64).zip(sizes.iter().cycle()) {
+            model.sizes.push(*size);
+            journal.append(seq, stream_of(seq), payload(seq, *size), drop);
+        }
+        (kept..frames).for_each(|_| drop(journal.drop_oldest()));
+        journal.end(0, Bytes::new());
+        model.ended = true;
+        let last_dropped = (frames - kept) as u64;
+        for after in afters {
+            let after = after.index(frames + 1) as u64;
+            let position = journal.position(after);
+            let forgotten = last_dropped.saturating_sub(MAX_DROPPED_SIZES as u64);
+            let inexact = after > 0 && after < forgotten;
+            let mut reader = Reader { position, after, inexact, ended: false };
+            (0..kept + 2).for_each(|_| check_read(&journal, &model, &mut reader));
+            prop_assert!(reader.ended);
         }
     }
 }

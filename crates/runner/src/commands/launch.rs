@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::pipe::PipeFlags;
 use sandbank_protocol::{
     CgroupVersion, CommandSpec, Fault, FaultCode, RunnerConfig, StdinMode, StreamKind,
@@ -16,7 +16,7 @@ use super::environment::{self, DEFAULT_PATH, Environment};
 use super::output::Output;
 use super::source::{AsyncDescriptor, Source};
 use super::stdin::{Sink, Stdin};
-use crate::cgroups::{CommandCgroups, Lease, OomCounter};
+use crate::cgroups::{CommandCgroups, Lease, OomKills, OomMark};
 use crate::privileges::{AsRunner, FileIdentity};
 use crate::spawn::{Placement, Program, SpawnError, Spawner, Surroundings};
 use crate::tree::Tree;
@@ -33,7 +33,7 @@ pub(crate) struct Launcher {
     identity: FileIdentity,
     spawner: Spawner,
     cgroups: Option<CommandCgroups>,
-    oom: Option<OomCounter>,
+    oom: Option<OomKills>,
     null: OwnedFd,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Launched {
     pub(super) command: Command,
     pub(super) sources: Vec<Source>,
     /// Out-of-memory kills before the command began.
-    pub(super) oom_kills: Option<u64>,
+    pub(super) oom_mark: OomMark,
 }
 
 /// The ends of a command's streams: the command's, and ours.
@@ -60,7 +60,7 @@ impl Launcher {
         identity: FileIdentity,
         spawner: Spawner,
         cgroups: Option<CommandCgroups>,
-        oom: Option<OomCounter>,
+        oom: Option<OomKills>,
     ) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         Ok(Self {
@@ -90,7 +90,7 @@ impl Launcher {
         let streams = Streams::open(&spec).map_err(|error| refused("streams", &error))?;
         let lease = self.cgroups.as_ref().map(CommandCgroups::take).transpose();
         let lease = lease.map_err(|error| refused("a cgroup", &error))?;
-        let oom_kills = self.oom_kills();
+        let oom_mark = self.look_for_oom_kills();
 
         let pid = match self.spawn(&mut program, &streams, &cwd, lease.as_ref()) {
             Ok(pid) => pid,
@@ -111,12 +111,16 @@ impl Launcher {
             tree: Tree::new(&spec.id, pid, lease),
             spec,
         });
-        Ok(Launched { command, sources: streams.sources, oom_kills })
+        Ok(Launched { command, sources: streams.sources, oom_mark })
     }
 
-    /// Out-of-memory kills in this sandbox so far.
-    pub(super) fn oom_kills(&self) -> Option<u64> {
-        self.oom.as_ref().and_then(OomCounter::kills)
+    /// Out-of-memory kills in this sandbox so far; none where the engine does not tell.
+    pub(super) fn look_for_oom_kills(&self) -> OomMark {
+        self.oom.as_ref().map(OomKills::look).unwrap_or_default()
+    }
+
+    pub(super) fn claim_oom_kill(&self, mark: OomMark) -> bool {
+        self.oom.as_ref().is_some_and(|oom| oom.claim(mark))
     }
 
     /// The cgroup of an ended command serves another one once it is empty.
@@ -126,11 +130,14 @@ impl Launcher {
         }
     }
 
-    /// With the workload's rights. The child enters the very directory that was checked here.
+    /// With the workload's rights, but in the runner: no link of `/proc` may lead to one of the
+    /// runner's descriptors, and from there out. The child enters the very directory that was
+    /// checked here.
     fn open_cwd(&self, cwd: Option<&str>) -> Result<(String, OwnedFd), Fault> {
         let path = self.resolve_cwd(cwd.unwrap_or_default());
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match rustix::fs::open(&path, flags, Mode::empty()) {
+        let resolve = ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(CWD, &path, flags, Mode::empty(), resolve) {
             Ok(directory) => Ok((path, directory)),
             Err(error) => {
                 let message = format!("the working directory {path:?} cannot be entered: {error}");
@@ -188,7 +195,7 @@ impl Launcher {
             }
         }
         let file = group.join_file().map_err(|error| refused("a cgroup", &error))?;
-        around.placement = Placement::Write(file.as_fd());
+        around.placement = Placement::Write(file);
         self.spawner.spawn(program, &around).map_err(spawn_fault)
     }
 }

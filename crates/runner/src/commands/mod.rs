@@ -37,7 +37,7 @@ use crate::limits::{
 use buffers::Buffers;
 pub(crate) use launch::Launcher;
 
-/// How many commands there are, and what their journals hold.
+/// How many commands run, how many ever ended, and what the journals hold.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) running: u64,
@@ -53,6 +53,9 @@ pub(crate) struct Commands {
     next_number: Cell<u64>,
     /// By the pid of a process that was not reaped yet.
     living: RefCell<HashMap<i32, Rc<Command>>>,
+    /// All that ever ended, also those that were forgotten: whoever compares two counts sees every
+    /// ending between them.
+    ended_count: Cell<u64>,
     /// Ended commands by order of ending: the first is forgotten first.
     ended: RefCell<VecDeque<u64>>,
     /// Ended commands whose journals were not emptied yet, in the same order.
@@ -75,6 +78,7 @@ impl Commands {
             numbers: RefCell::default(),
             next_number: Cell::new(0),
             living: RefCell::default(),
+            ended_count: Cell::new(0),
             ended: RefCell::default(),
             emptiable: RefCell::default(),
             journal_bytes: Cell::new(0),
@@ -100,7 +104,7 @@ impl Commands {
         let command = Rc::new(launched.command);
         self.living.borrow_mut().insert(command.pid(), command.clone());
         self.remember(&command);
-        let driver = drive::Driver::new(self.clone(), command.clone(), launched.oom_kills);
+        let driver = drive::Driver::new(self.clone(), command.clone(), launched.oom_mark);
         tokio::task::spawn_local(driver.run(launched.sources));
         Ok(Started { attached: false, status: command.status() })
     }
@@ -134,10 +138,9 @@ impl Commands {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let ended = self.ended.borrow().len();
         Counts {
-            running: (self.all.borrow().len() - ended) as u64,
-            ended: ended as u64,
+            running: (self.all.borrow().len() - self.ended.borrow().len()) as u64,
+            ended: self.ended_count.get(),
             journal_bytes: self.journal_bytes.get(),
         }
     }
@@ -180,9 +183,9 @@ impl Commands {
         let spec = spec_bytes(command.spec());
         self.running_spec_bytes.set(self.running_spec_bytes.get() - spec);
         self.ended_spec_bytes.set(self.ended_spec_bytes.get() + spec);
+        self.ended_count.set(self.ended_count.get() + 1);
         self.ended.borrow_mut().push_back(command.number());
         self.emptiable.borrow_mut().push_back(command.number());
-        self.launcher.give_back(command);
         self.forget_surplus();
     }
 

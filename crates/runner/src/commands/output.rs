@@ -180,3 +180,7 @@ impl Drop for OutputReader<'_> {
         self.output.taken.notify_waiters();
     }
 }
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;

@@ -106,7 +106,7 @@ mod tests {
         let mut frames = Vec::new();
         let hearing = async {
             while let Some(chunk) = receiver.recv().await {
-                decoder.push(&chunk);
+                decoder.push(chunk);
                 while let Some(frame) = decoder.next_frame().unwrap() {
                     frames.push(frame);
                 }
@@ -138,7 +138,7 @@ mod tests {
         drop(sender);
         let mut decoder = FrameDecoder::default();
         while let Some(chunk) = receiver.recv().await {
-            decoder.push(&chunk);
+            decoder.push(chunk);
         }
         for (index, size) in sizes.into_iter().enumerate() {
             let Some(Frame::Output { seq, data, .. }) = decoder.next_frame().unwrap() else {

@@ -1,6 +1,7 @@
 //! Requests below `/commands`: decode, ask the registry, answer.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
@@ -8,6 +9,7 @@ use sandbank_protocol::{CommandId, CommandSpec, Fault, FaultCode, PtySize, Signa
 
 use super::{Command, Commands, reader};
 use crate::http::{Counters, Open, RunnerBody, json, query_value, read_json};
+use crate::limits::MAX_START_WAIT;
 
 pub(crate) async fn handle(
     request: Request<Incoming>,
@@ -47,12 +49,22 @@ pub(crate) async fn handle(
     Ok(json(&command.status()))
 }
 
+/// With `wait_ms` the answer comes when the command has ended, at most that much later: a short
+/// command then takes one request.
 async fn start(
     request: Request<Incoming>,
     commands: &Rc<Commands>,
 ) -> Result<Response<RunnerBody>, Fault> {
+    let patience = number(&request, "wait_ms")?.map(Duration::from_millis);
     let spec = read_json::<CommandSpec>(request.into_body()).await?;
-    commands.start(spec).map(|started| json(&started))
+    let id = spec.id.clone();
+    let mut started = commands.start(spec)?;
+    if let Some(patience) = patience {
+        let command = commands.get(&id)?;
+        let _ = tokio::time::timeout(patience.min(MAX_START_WAIT), command.ended()).await;
+        started.status = command.status();
+    }
+    Ok(json(&started))
 }
 
 fn output(

@@ -96,6 +96,13 @@ mod tests {
     }
 
     #[test]
+    fn the_committed_requests_are_handled() {
+        sandbank_test_support::replay_corpus("requests", |data| {
+            let _ = std::str::from_utf8(data).map(Query::parse);
+        });
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         for text in ["path=%", "path=%4", "path=%zz", "path=a&path=b"] {
             assert!(Query::parse(text).is_err(), "{text}");

@@ -55,6 +55,13 @@ mod tests {
     }
 
     #[test]
+    fn the_committed_requests_are_handled() {
+        sandbank_test_support::replay_corpus("requests", |data| {
+            let _ = std::str::from_utf8(data).map(parse);
+        });
+    }
+
+    #[test]
     fn answers_are_flat() {
         let outcome = Outcome::Error { message: "no".into() };
         let text = serde_json::to_string(&Answer { id: "x".into(), outcome }).unwrap();

@@ -37,7 +37,9 @@ pub(crate) fn confine(config: &RunnerConfig) -> Result<FileIdentity, ConfineErro
     refuse_inspection()?;
     let identity = FileIdentity::new(config.workload.as_ref());
     if config.workload.is_some() {
-        capabilities::drop_bounding_set()?;
+        if !config.keep_capabilities {
+            capabilities::drop_bounding_set()?;
+        }
         capabilities::give_up_setpcap()?;
         identity.become_workload()?;
     }

@@ -104,14 +104,9 @@ unsafe fn prepare(task: &Task) -> Step {
         }
         call!("enter its directory", libc::SYS_fchdir, task.cwd)?;
         reset_signals()?;
-        // All of the runner's descriptors close on exec; this is for one that slipped through.
-        let _ = call!(
-            "close descriptors",
-            libc::SYS_close_range,
-            3,
-            c_int::MAX,
-            libc::CLOSE_RANGE_CLOEXEC
-        );
+        // All of the runner's descriptors close on exec, but the program's path is resolved before
+        // that, and must not lead through one of them. The table is this child's own.
+        call!("close descriptors", libc::SYS_close_range, 3, c_int::MAX, 0)?;
         if !task.filter.is_null() {
             let mode = libc::SECCOMP_MODE_FILTER as c_long;
             call!("filter clone3", libc::SYS_prctl, libc::PR_SET_SECCOMP, mode, task.filter)?;

@@ -6,9 +6,10 @@ use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sandbank_store::Store;
 
+use super::framing;
 use super::host::{self, HostRule};
 use super::origin::{self, OriginRule};
 use super::scope::{Access, Scope};
@@ -125,6 +126,12 @@ pub(crate) async fn pass(
     mut request: Request,
     next: Next,
 ) -> Response {
+    if let Err(refusal) = framing::check(request.headers()) {
+        // What follows on this connection may be a part of this request.
+        let mut response = refusal.into_response();
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
     let connection = request.extensions().get::<Connection>().copied().unwrap_or_default();
     let origin = match gate.origins.check(request.headers()) {
         Ok(origin) => origin,

@@ -3,6 +3,9 @@
 //! The routes' needs are in the route table (`routes.rs`), nowhere else. Nothing a client sends
 //! but its token decides what it may do.
 
+mod framing;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod gate;
 mod host;
 mod origin;

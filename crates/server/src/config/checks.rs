@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use sandbank_engine::ImageName;
+use sandbank_engine::{ImageName, SUBNET_PREFIXES};
 
 use super::setting::Check;
 
@@ -41,7 +41,7 @@ pub(super) const IMAGE: Check = Check {
 };
 
 pub(super) const SUBNET: Check = Check {
-    allowed: "a private IPv4 network from /8 to /24, like 10.213.0.0/18",
+    allowed: "a private IPv4 network from /12 to /29, like 10.213.0.0/18",
     accepts: is_private_subnet,
 };
 
@@ -66,12 +66,12 @@ pub(super) fn parse_bind_host(text: &str) -> Option<IpAddr> {
 
 fn is_private_subnet(text: &str) -> bool {
     let Some((address, prefix)) = text.split_once('/') else { return false };
-    let (Ok(address), Ok(prefix)) = (address.parse::<std::net::Ipv4Addr>(), prefix.parse::<u32>())
+    let (Ok(address), Ok(prefix)) = (address.parse::<std::net::Ipv4Addr>(), prefix.parse::<u8>())
     else {
         return false;
     };
-    let host_bits = u32::MAX.checked_shr(prefix).unwrap_or(0);
-    (8..=24).contains(&prefix) && address.is_private() && address.to_bits() & host_bits == 0
+    let host_bits = u32::MAX.checked_shr(prefix.into()).unwrap_or(0);
+    SUBNET_PREFIXES.contains(&prefix) && address.is_private() && address.to_bits() & host_bits == 0
 }
 
 #[cfg(test)]
@@ -80,11 +80,20 @@ mod tests {
 
     #[test]
     fn subnets_are_private_aligned_and_of_a_sensible_size() {
-        for good in ["10.213.0.0/18", "192.168.4.0/24", "172.16.0.0/12"] {
+        let (least, most) = (SUBNET_PREFIXES.start(), SUBNET_PREFIXES.end());
+        assert!(SUBNET.allowed.contains(&format!("from /{least} to /{most},")));
+        for good in ["10.213.0.0/18", "192.168.4.0/24", "172.16.0.0/12", "10.0.0.8/29"] {
             assert!(is_private_subnet(good), "{good} was refused");
         }
-        for bad in ["10.213.0.1/18", "8.8.0.0/16", "10.0.0.0/30", "10.0.0.0", "10.0.0.0/99", "x/8"]
-        {
+        for bad in [
+            "10.0.0.0/8",
+            "10.213.0.1/18",
+            "8.8.0.0/16",
+            "10.0.0.0/30",
+            "10.0.0.0",
+            "10.0.0.0/99",
+            "x/8",
+        ] {
             assert!(!is_private_subnet(bad), "{bad} was accepted");
         }
     }

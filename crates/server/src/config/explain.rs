@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::error::{ConfigError, Origin};
 use super::resolve::{Sources, resolve};
 use super::setting::{Kind, Preset, Setting, Value};
+use super::settings::data_dir;
 use super::table::TABLE;
 
 /// One row of the table as it is in force.
@@ -21,9 +22,15 @@ pub struct Explained {
 /// Reads every source and checks every value, like `load`.
 pub fn explain(sources: &Sources) -> Result<Vec<Explained>, ConfigError> {
     let mut resolved = resolve(sources)?;
+    let data_dir = data_dir(&resolved, sources).ok();
     let row = |setting: &'static Setting| {
         let (value, origin) = match resolved.take(setting.key) {
             Some((value, origin)) => (Some(value), origin),
+            // Everybody who looks for their data asks where this is here and for them.
+            None if setting.key == "data_dir" => {
+                let shown = data_dir.as_ref().map(|path| Value::Text(path.display().to_string()));
+                (shown, Origin::Default)
+            }
             None => (None, Origin::Default),
         };
         Explained { setting, value, origin }

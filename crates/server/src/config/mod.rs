@@ -10,6 +10,8 @@ mod error;
 mod explain;
 mod file;
 mod flags;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod nearest;
 mod resolve;
 mod secret;

@@ -146,7 +146,7 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
     })
 }
 
-fn data_dir(table: &Resolved, sources: &Sources) -> Result<PathBuf, ConfigError> {
+pub(super) fn data_dir(table: &Resolved, sources: &Sources) -> Result<PathBuf, ConfigError> {
     if let Some(path) = table.text("data_dir") {
         return Ok(path.into());
     }

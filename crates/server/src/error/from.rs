@@ -51,9 +51,9 @@ fn status(error: &OrchestratorError) -> StatusCode {
         | OrchestratorError::StillStopping(_) => StatusCode::CONFLICT,
         OrchestratorError::PortNotAllowed { .. } => StatusCode::BAD_REQUEST,
         OrchestratorError::PublishFailed { .. } => StatusCode::BAD_GATEWAY,
-        OrchestratorError::CreateTimedOut(_) | OrchestratorError::ShuttingDown => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        OrchestratorError::CreateTimedOut(_)
+        | OrchestratorError::ShuttingDown
+        | OrchestratorError::Untested(_) => StatusCode::SERVICE_UNAVAILABLE,
         OrchestratorError::Engine(error) => engine_status(error),
         OrchestratorError::Store(error) => store_status(error),
         OrchestratorError::Channel(_) => StatusCode::BAD_GATEWAY,
@@ -78,7 +78,9 @@ fn store_status(error: &StoreError) -> StatusCode {
     match error {
         StoreError::Full { .. } => StatusCode::INSUFFICIENT_STORAGE,
         StoreError::Exists { .. } => StatusCode::CONFLICT,
-        StoreError::Locked { .. } | StoreError::ReadOnly { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        StoreError::Locked { .. } | StoreError::ReadOnly { .. } | StoreError::Io { .. } => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -111,7 +113,13 @@ impl From<&ChannelError> for ApiError {
                 "the sandbox does not answer",
                 Duration::from_secs(1),
             ),
-            ChannelError::Violation(_) | ChannelError::Incompatible { .. } => {
+            // Nothing is wrong with it or in it; it is only of another time.
+            ChannelError::Incompatible { .. } => {
+                tracing::warn!(%error, "a runner is of another version");
+                Self::new(StatusCode::CONFLICT, "incompatible_runner", error.to_string())
+                    .with_hint("use the version of sandbank that made it, or stop it")
+            }
+            ChannelError::Violation(_) => {
                 tracing::warn!(%error, "a runner broke the protocol");
                 Self::new(StatusCode::BAD_GATEWAY, "runner_failed", clipped(&error.to_string()))
                     .with_hint("stop the sandbox and create it again")

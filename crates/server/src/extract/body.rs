@@ -10,14 +10,16 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::unique_keys::UniqueKeys;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::{MAX_DISCARD_TIME, MAX_DISCARDED_BYTES};
+use crate::limits::{MAX_BODY_TIME, MAX_DISCARD_TIME, MAX_DISCARDED_BYTES};
 
 /// The body as it came.
 pub(crate) struct Whole(pub(crate) Bytes);
 
 /// A JSON object as sandboxd reads one: an empty body and anything but an object are `{}`.
+/// Only a key that stands twice is refused.
 pub(crate) struct Loose(pub(crate) Map<String, Value>);
 
 /// A JSON object of exactly this type, for our own routes. An empty body is `{}`.
@@ -28,7 +30,7 @@ impl FromRequest<App> for Whole {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let limits = &app.settings().server;
-        read(request, limits.max_body_bytes, limits.body_timeout).await.map(Self)
+        read_in_time(request, limits.max_body_bytes, limits.body_timeout).await.map(Self)
     }
 }
 
@@ -56,15 +58,20 @@ pub(crate) fn bad_json(error: &serde_json::Error) -> ApiError {
     ApiError::bad_request(code, format!("the request body is not usable: {error}"))
 }
 
-fn loose(bytes: &[u8]) -> ApiResult<Map<String, Value>> {
+pub(super) fn loose(bytes: &[u8]) -> ApiResult<Map<String, Value>> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }
     match serde_json::from_slice(bytes) {
-        Ok(Value::Object(map)) => Ok(map),
+        Ok(UniqueKeys(Value::Object(map))) => Ok(map),
         Ok(_) => Ok(Map::new()),
         Err(error) => Err(bad_json(&error)),
     }
+}
+
+async fn read_in_time(request: Request, limit: usize, pause: Duration) -> ApiResult<Bytes> {
+    let whole = read(request, limit, pause);
+    tokio::time::timeout(MAX_BODY_TIME, whole).await.unwrap_or_else(|_| Err(dripping()))
 }
 
 async fn read(request: Request, limit: usize, pause: Duration) -> ApiResult<Bytes> {
@@ -108,6 +115,11 @@ pub(super) fn stalled(pause: Duration) -> ApiError {
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
 }
 
+fn dripping() -> ApiError {
+    let message = format!("the request body took more than {MAX_BODY_TIME:?}");
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
+}
+
 async fn too_large(mut body: Body, limit: usize) -> ApiError {
     let mut left = MAX_DISCARDED_BYTES;
     let discard = async {
@@ -127,6 +139,8 @@ async fn too_large(mut body: Body, limit: usize) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt;
+
     use super::*;
 
     #[test]
@@ -145,6 +159,17 @@ mod tests {
             assert_eq!(error.status, StatusCode::BAD_REQUEST);
         }
         assert_eq!(loose(b"{\"a\":\"\xff\"}").unwrap_err().status, StatusCode::BAD_REQUEST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_drips_is_given_up() {
+        let drops = futures_util::stream::repeat(()).then(|()| async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok::<_, std::io::Error>(" ")
+        });
+        let request = Request::new(Body::from_stream(drops));
+        let error = read_in_time(request, 1 << 20, Duration::from_secs(5)).await.unwrap_err();
+        assert_eq!((error.status, error.code), (StatusCode::REQUEST_TIMEOUT, "body_too_slow"));
     }
 
     #[tokio::test]

@@ -1,8 +1,11 @@
 //! What handlers take out of a request. Each piece is checked here and refused with our errors.
 
 mod body;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod ids;
 mod query;
+mod unique_keys;
 mod upload;
 
 pub(crate) use body::{Loose, Strict, Whole, bad_json};

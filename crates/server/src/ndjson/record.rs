@@ -3,8 +3,7 @@
 
 use std::fmt::Write;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64_simd::{AsOut, STANDARD};
 use bytes::{Bytes, BytesMut};
 use sandbank_protocol::{Ending, Frame, StreamKind};
 use serde::Deserialize;
@@ -59,7 +58,18 @@ pub(crate) fn ending_record(out: &mut BytesMut, ending: &Ending, seq: u64, time_
     text(out, format_args!("{record}\n"));
 }
 
+/// Of an output record, beside its data.
+const FRAMING_BYTES: usize = 128;
+
 fn output_record(out: &mut BytesMut, stream: StreamKind, data: &Bytes, encoding: Encoding) {
+    // At once for the whole line: growing on the way would copy it.
+    out.reserve(
+        FRAMING_BYTES
+            + match encoding {
+                Encoding::Utf8 => data.len() + data.len() / 16,
+                Encoding::Base64 => STANDARD.encoded_length(data.len()),
+            },
+    );
     out.extend_from_slice(match stream {
         StreamKind::Stdout => b"{\"stream\":\"stdout\",\"data\":\"".as_slice(),
         StreamKind::Stderr => b"{\"stream\":\"stderr\",\"data\":\"",
@@ -79,9 +89,8 @@ fn output_record(out: &mut BytesMut, stream: StreamKind, data: &Bytes, encoding:
 
 fn push_base64(out: &mut BytesMut, data: &[u8]) {
     let start = out.len();
-    let length = base64::encoded_len(data.len(), true).expect("frames are far below the limit");
-    out.resize(start + length, 0);
-    STANDARD.encode_slice(data, &mut out[start..]).expect("the slice has the encoded length");
+    out.resize(start + STANDARD.encoded_length(data.len()), 0);
+    let _ = STANDARD.encode(data, out[start..].as_out());
 }
 
 /// A runner may say anything; what makes no sense is a lost command.
@@ -126,7 +135,7 @@ mod tests {
         assert_eq!(record["data"], "\0\u{fffd}\u{fffd}\u{1b}[31m\r\"\\\n\u{fffd}");
         let record = line(&stdout(odd), Encoding::Base64);
         assert_eq!(record["encoding"], "base64");
-        assert_eq!(STANDARD.decode(record["data"].as_str().unwrap()).unwrap(), odd);
+        assert_eq!(STANDARD.decode_to_vec(record["data"].as_str().unwrap()).unwrap(), odd);
     }
 
     #[test]

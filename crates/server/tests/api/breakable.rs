@@ -32,6 +32,11 @@ impl Breakable {
         })
     }
 
+    /// See [`ProcessEngine::impersonate`].
+    pub(crate) fn impersonate(&self, id: &SandboxId) -> tokio::net::UnixListener {
+        self.inner.impersonate(id)
+    }
+
     /// Cuts every channel there is; new ones work.
     pub(crate) fn cut_channels(&self) {
         std::mem::take(&mut *self.cut.lock().unwrap()).cancel();

@@ -25,6 +25,27 @@ async fn waiting_is_repeatable_and_carries_the_ending() {
 }
 
 #[tokio::test]
+async fn one_request_runs_a_command_to_its_ending() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let path = format!("/v1/sandboxes/{id}/commands?wait=true");
+    // The second takes longer than the runner stays with a start.
+    for (name, script) in [("short", "exit 3"), ("long", "sleep 0.6; exit 3")] {
+        let body = json!({ "argv": ["sh", "-c", script], "commandId": name });
+        for attached in [false, true] {
+            let answer = world.api.call("POST", &path, Some(body.clone())).await.unwrap();
+            let ending = json!({ "kind": "exited", "code": 3 });
+            let expected = json!({
+                "commandId": name, "attached": attached, "exitCode": 3, "ending": ending,
+            });
+            assert_eq!(answer, expected);
+        }
+    }
+    let odd = world.open("POST", &path.replace("true", "maybe")).json(&json!({ "argv": ["ls"] }));
+    assert_eq!(refused(odd).await, code(400, "bad_query"));
+}
+
+#[tokio::test]
 async fn a_timeout_is_124_and_a_kill_is_143() {
     let world = World::start().await;
     let id = world.sandbox().await;

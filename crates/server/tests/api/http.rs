@@ -154,3 +154,21 @@ async fn an_import_that_fails_says_so_in_its_last_line() {
     let remove = world.api.request("DELETE", "/v1/images/library%2Fdebian%3Abookworm");
     assert_eq!(refused(remove).await, code(404, "image_not_found"));
 }
+
+#[tokio::test]
+async fn a_daemon_whose_data_directory_is_gone_is_not_healthy() {
+    let world = World::start().await;
+    // Before the first look: later ones are believed for a moment.
+    std::fs::remove_dir_all(world.data.path()).unwrap();
+    wait_for("the first look", Duration::from_secs(10), || async {
+        let health = world.open("GET", "/v1/health").send().await.unwrap();
+        health.status() == 503
+    })
+    .await
+    .unwrap();
+    let health = world.open("GET", "/v1/health");
+    assert_eq!(refused(health).await, code(503, "data_dir_unusable"));
+    let other = World::start().await;
+    let health = other.open("GET", "/v1/health").send().await.unwrap();
+    assert_eq!(health.status(), 200);
+}

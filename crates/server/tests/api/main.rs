@@ -8,6 +8,7 @@ mod breakable;
 mod commands;
 mod events;
 mod files;
+mod hostile_runner;
 mod http;
 mod limits;
 mod log_lines;

@@ -59,6 +59,8 @@ async fn names_are_unique_and_plain() {
         world.open("POST", "/v1/tokens").bearer_auth(&world.token).json(&body)
     };
     assert_eq!(refused(make("one", "sandbox")).await, code(409, "conflict"));
-    assert_eq!(refused(make("a b", "sandbox")).await, code(400, "bad_token_name"));
+    for name in ["a b", "", ".", "..", "-x", "a/b", &"x".repeat(65)] {
+        assert_eq!(refused(make(name, "sandbox")).await, code(400, "bad_token_name"), "{name}");
+    }
     assert_eq!(refused(make("two", "root")).await, code(400, "bad_body"));
 }

@@ -24,7 +24,7 @@ pub(crate) struct World {
     pub(crate) shutdown: Shutdown,
     pub(crate) server: JoinHandle<std::io::Result<()>>,
     client: Client,
-    _data: tempfile::TempDir,
+    pub(crate) data: tempfile::TempDir,
 }
 
 impl World {
@@ -87,7 +87,7 @@ impl World {
             token,
             engine,
             shutdown,
-            _data: data,
+            data,
         }
     }
 

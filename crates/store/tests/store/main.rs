@@ -6,4 +6,5 @@ mod disk_full;
 mod fixture;
 mod opening;
 mod tables;
+mod upgrades;
 mod writers;

@@ -101,9 +101,9 @@ impl Root {
     fn mount(image: &ResolvedImage) -> Self {
         // SAFETY: it gives this thread a mount namespace of its own; no memory is involved.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_FS | libc::CLONE_NEWNS) }, 0);
-        let private = rustix::mount::MountPropagationFlags::PRIVATE
+        let follow = rustix::mount::MountPropagationFlags::DOWNSTREAM
             | rustix::mount::MountPropagationFlags::REC;
-        rustix::mount::mount_change("/", private).unwrap();
+        rustix::mount::mount_change("/", follow).unwrap();
         let root = tempfile::tempdir().unwrap();
         let lower: Vec<&str> = image.lower.iter().map(|path| path.to_str().unwrap()).collect();
         let options = std::ffi::CString::new(format!("lowerdir={}", lower.join(":"))).unwrap();

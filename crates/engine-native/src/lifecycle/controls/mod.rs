@@ -1,12 +1,14 @@
 //! Which controls are in force on this host: what was missing at start, and what a machine made
 //! for the purpose looks like from outside.
 
+mod confinement;
 mod kernel;
 mod posture;
 mod report;
 
 use sandbank_engine::{Control, EngineError, MachineSpec, NetworkMode};
 
+pub(super) use confinement::{confinement, key, limits, remove_canary, runner_digest};
 pub(super) use kernel::find_shortcomings;
 pub(super) use report::{Cache, report};
 
@@ -22,7 +24,7 @@ pub(super) struct Shortcoming {
 
 impl Parts {
     /// Whether the configuration accepts to go without.
-    fn allows_without(&self, control: Control) -> bool {
+    pub(super) fn allows_without(&self, control: Control) -> bool {
         self.settings.allow_weaker.contains(&control)
     }
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-use crate::limits::UID_BASE;
+use crate::limits::{UID_BASE, UID_RANGE};
+use crate::machine::WORKLOAD_ID;
 
 const NAMESPACES: [&str; 7] = ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"];
 
@@ -51,6 +52,19 @@ impl Posture {
 
     pub(super) fn runs_as_own_root(&self) -> bool {
         self.uid >= UID_BASE
+    }
+
+    /// The workspace is its workload's, whether by mapping or by owner.
+    pub(super) fn owns_workspace(&self) -> bool {
+        self.workspace_owner == self.uid - self.uid % UID_RANGE + WORKLOAD_ID
+    }
+
+    /// Files on disk keep canonical owners.
+    pub(super) fn ids_are_mapped(&self) -> bool {
+        let workspace = self.mount(sandbank_protocol::WORKSPACE);
+        self.root_owner >= UID_BASE
+            && self.owns_workspace()
+            && workspace.is_some_and(|mount| mount.idmapped)
     }
 
     pub(super) fn mount(&self, target: &str) -> Option<&Mount> {

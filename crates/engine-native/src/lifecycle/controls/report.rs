@@ -12,8 +12,7 @@ use super::kernel::landlock_version;
 use super::posture::Posture;
 use super::{Parts, QUOTA_FIX};
 use crate::lifecycle::{blocking, create, destroy};
-use crate::limits::{CONTROLS_FRESH_FOR, KERNEL_POLL, UID_BASE};
-use crate::machine::WORKLOAD_ID;
+use crate::limits::{CONTROLS_FRESH_FOR, KERNEL_POLL};
 
 /// The last report and when it was made. Held while one is being made, so that many callers cost
 /// one machine.
@@ -27,31 +26,10 @@ pub(in crate::lifecycle) async fn report(parts: &Arc<Parts>) -> Vec<ControlRepor
         return report.clone();
     }
     let seen = look(parts).await;
-    let report = ALL.iter().map(|control| judge(parts, *control, &seen)).collect();
+    let report = Control::ALL.into_iter().map(|control| judge(parts, control, &seen)).collect();
     *cache = Some((Instant::now(), report));
     cache.as_ref().map(|(_, report)| report.clone()).unwrap_or_default()
 }
-
-const ALL: [Control; 18] = [
-    Control::Namespaces,
-    Control::UserNamespace,
-    Control::IdMappedMounts,
-    Control::ReadOnlyRoot,
-    Control::MaskedKernelFiles,
-    Control::NoCapabilities,
-    Control::NoNewPrivileges,
-    Control::Seccomp,
-    Control::Landlock,
-    Control::ResourceLimits,
-    Control::MemoryLimit,
-    Control::CpuLimit,
-    Control::PidsLimit,
-    Control::DiskQuota,
-    Control::NetworkNone,
-    Control::NetworkEgress,
-    Control::SeparateRunnerIdentity,
-    Control::SurvivesDaemon,
-];
 
 /// Makes a machine, waits for its runner to confine itself, looks, and destroys it.
 async fn look(parts: &Arc<Parts>) -> Result<Posture, EngineError> {
@@ -220,9 +198,7 @@ fn measured(parts: &Parts, control: Control, seen: &Posture) -> Verdict {
 }
 
 fn id_mapping(seen: &Posture) -> Verdict {
-    let range = seen.uid - seen.uid % crate::limits::UID_RANGE;
-    let workspace = seen.mount(sandbank_protocol::WORKSPACE).is_some_and(|mount| mount.idmapped);
-    if seen.root_owner >= UID_BASE && seen.workspace_owner == range + WORKLOAD_ID && workspace {
+    if seen.ids_are_mapped() {
         return in_force("files on disk keep canonical owners");
     }
     (

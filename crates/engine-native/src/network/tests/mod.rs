@@ -78,9 +78,9 @@ fn on_fake_host(test: impl AsyncFnOnce(&FakeHost) + Send + 'static) {
         if let Err(error) = unshared {
             return println!("skipped: no namespaces can be made: {error}");
         }
-        let private = rustix::mount::MountPropagationFlags::PRIVATE
+        let follow = rustix::mount::MountPropagationFlags::DOWNSTREAM
             | rustix::mount::MountPropagationFlags::REC;
-        rustix::mount::mount_change("/", private).unwrap();
+        rustix::mount::mount_change("/", follow).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let host = FakeHost::new().await;

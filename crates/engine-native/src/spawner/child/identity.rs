@@ -5,10 +5,12 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType};
+use sandbank_engine::Control;
 
 use super::Parts;
 use crate::machine::WORKLOAD_ID;
 use crate::spawner::scaffold::Scaffold;
+use crate::spawner::wire::MachinePlan;
 use crate::spawner::{Failure, Step};
 
 /// What the runner needs to start commands as the workload and to end them, and to shrink its own
@@ -19,13 +21,20 @@ const RUNNER_CAPABILITIES: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::SETPCAP);
 
 /// Enters the user namespace as its root, with every capability in it and none outside.
-pub(super) fn assume(scaffold: &Scaffold, parts: &Parts) -> Result<(), Failure> {
+pub(super) fn assume(
+    scaffold: &Scaffold,
+    plan: &MachinePlan,
+    parts: &Parts,
+) -> Result<(), Failure> {
     let user = Some(LinkNameSpaceType::User);
     rustix::thread::move_into_link_name_space(parts.user_namespace.as_fd(), user)
         .map_err(io::Error::from)
         .map_err(Failure::at(Step::UserNamespace))?;
     let identity = if scaffold.rootless { remain_user() } else { become_root() };
     identity.and_then(|()| new_session_keyring()).map_err(Failure::at(Step::Identity))?;
+    if plan.omitted.contains(Control::UserNamespace) {
+        return Ok(());
+    }
     forbid_nesting(scaffold).map_err(Failure::at(Step::NestedNamespaces))
 }
 
@@ -74,14 +83,19 @@ fn new_session_keyring() -> io::Result<()> {
 
 /// All but the runner's four capabilities, for it and everything it ever starts. Without root there
 /// is no other identity that the runner could need one for.
-pub(super) fn drop_privileges(scaffold: &Scaffold) -> Result<(), Failure> {
+pub(super) fn drop_privileges(scaffold: &Scaffold, plan: &MachinePlan) -> Result<(), Failure> {
     let kept = if scaffold.rootless { CapabilitySet::empty() } else { RUNNER_CAPABILITIES };
-    shrink_bounding_set(kept).map_err(Failure::at(Step::Capabilities))?;
+    if !plan.omitted.contains(Control::NoCapabilities) {
+        shrink_bounding_set(kept).map_err(Failure::at(Step::Capabilities))?;
+    }
     let sets =
         CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     rustix::thread::set_capabilities(None, sets)
         .map_err(io::Error::from)
         .map_err(Failure::at(Step::Capabilities))?;
+    if plan.omitted.contains(Control::NoNewPrivileges) {
+        return Ok(());
+    }
     rustix::thread::set_no_new_privs(true)
         .map_err(io::Error::from)
         .map_err(Failure::at(Step::NoNewPrivileges))

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::CWD;
+use sandbank_engine::Control;
 
 use crate::kernel::mount::{
     NODEV, NOEXEC, NOSUID, RDONLY, attach, attach_at, clone_tree, new_filesystem, open_target,
@@ -24,6 +25,9 @@ pub(super) fn mount(
     plan: &MachinePlan,
 ) -> Result<(), Failure> {
     let proc = mount_proc(root, plan).map_err(Failure::at(Step::Proc))?;
+    if plan.omitted.contains(Control::MaskedKernelFiles) {
+        return mount_sys(root).map(drop).map_err(Failure::at(Step::Sys));
+    }
     hide(&proc, &scaffold.proc_hidden).map_err(Failure::at(Step::ProcMask))?;
     fix(&proc, &scaffold.proc_fixed).map_err(Failure::at(Step::ProcMask))?;
     let sys = mount_sys(root).map_err(Failure::at(Step::Sys))?;

@@ -17,6 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+use sandbank_engine::Control;
 
 use super::rootless::{self, HostMounts};
 use super::scaffold::{self, Scaffold};
@@ -104,12 +105,14 @@ fn assemble(scaffold: &Scaffold, plan: &MachinePlan, parts: &Parts) -> Result<In
     enter(&root).map_err(Failure::at(Step::Pivot))?;
 
     limits::start_session().map_err(Failure::at(Step::Session))?;
-    limits::apply(plan).map_err(Failure::at(Step::Rlimits))?;
-    identity::assume(scaffold, parts)?;
+    if !plan.omitted.contains(Control::ResourceLimits) {
+        limits::apply(plan).map_err(Failure::at(Step::Rlimits))?;
+    }
+    identity::assume(scaffold, plan, parts)?;
     probe::root_is_read_only().map_err(Failure::at(Step::RootProbe))?;
     probe::workspace_is_writable().map_err(Failure::at(Step::WriteProbe))?;
     descriptors::arrange(parts).map_err(Failure::at(Step::Descriptors))?;
-    identity::drop_privileges(scaffold)?;
+    identity::drop_privileges(scaffold, plan)?;
     Err(Failure::at(Step::Exec)(descriptors::exec(&parts.runner)))
 }
 

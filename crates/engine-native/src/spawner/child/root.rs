@@ -48,6 +48,8 @@ pub(super) fn bind(root: &OwnedFd, targets: &[String], binds: &[OwnedFd]) -> io:
 
 /// A tmpfs of a bounded size whose top directory belongs to `owner`.
 pub(super) fn tmpfs(bytes: u64, mode: &str, owner: u32, attributes: u64) -> io::Result<OwnedFd> {
+    // The kernel takes 0 for no bound at all.
+    let bytes = bytes.max(4096);
     let inodes = (bytes / TMPFS_BYTES_PER_INODE).max(64).to_string();
     let (bytes, owner) = (bytes.to_string(), owner.to_string());
     let options = [

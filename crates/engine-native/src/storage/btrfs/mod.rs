@@ -167,8 +167,8 @@ impl Storage for Btrfs {
         Ok(path)
     }
 
-    fn path(&self, id: &SandboxId) -> PathBuf {
-        self.dir.join(id.as_str())
+    fn root(&self) -> &Path {
+        &self.dir
     }
 
     fn usage(&self, id: &SandboxId) -> Result<u64, EngineError> {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use sandbank_protocol::{CommandId, CommandSpec, PtySize, StdinMode};
+use sandbank_protocol::{CommandId, CommandSpec, Ending, PtySize, Started, StdinMode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::create::optional;
-use super::environment;
 use super::number::Clamp;
+use super::{environment, wait};
 use crate::error::{ApiError, ApiResult};
 use crate::limits::MAX_WORDS_PER_COMMAND;
 use crate::request::random_id;
@@ -58,6 +58,32 @@ pub(super) struct StartReply {
     pub(super) command_id: String,
     /// True when a command with this id was there already.
     pub(super) attached: bool,
+    /// With `wait=true`, as `wait` tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// With `wait=true`: `{"kind": …}`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    ending: Option<Ending>,
+}
+
+impl StartReply {
+    pub(super) fn new(started: &Started) -> Self {
+        let command_id = started.status.id.to_string();
+        Self { command_id, attached: started.attached, exit_code: None, ending: None }
+    }
+
+    pub(super) fn ended(self, ending: Ending) -> Self {
+        Self { exit_code: Some(wait::exit_code(&ending)), ending: Some(ending), ..self }
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StartQuery {
+    /// Answer when the command has ended, with its ending.
+    #[serde(default)]
+    pub(super) wait: bool,
 }
 
 pub(super) fn read(body: &Map<String, Value>) -> ApiResult<CommandSpec> {

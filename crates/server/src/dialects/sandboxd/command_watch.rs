@@ -3,14 +3,21 @@
 //! Only the program's name is logged: arguments, scripts and variables may hold secrets.
 
 use sandbank_engine::SandboxId;
-use sandbank_protocol::{CommandSpec, Ending};
+use sandbank_protocol::{CommandSpec, CommandStatus, Ending};
 use tracing::Instrument;
 
 use super::wait;
 use crate::app::App;
 use crate::auth::Caller;
 
-pub(super) fn log(app: &App, sandbox: &SandboxId, caller: &Caller, spec: &CommandSpec) {
+/// `status` is the one that came with the start.
+pub(super) fn log(
+    app: &App,
+    sandbox: &SandboxId,
+    caller: &Caller,
+    spec: &CommandSpec,
+    status: &CommandStatus,
+) {
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
     }
@@ -19,6 +26,9 @@ pub(super) fn log(app: &App, sandbox: &SandboxId, caller: &Caller, spec: &Comman
         %sandbox, command = %spec.id, program, words = spec.argv.len(),
         timeout_ms = spec.timeout_ms, by = %caller.name, "command started"
     );
+    if status.ending().is_some() {
+        return log_ended(sandbox, status);
+    }
     let (app, sandbox, command) = (app.clone(), sandbox.clone(), spec.id.clone());
     let watch = async move {
         let watched = tokio::select! {
@@ -26,23 +36,25 @@ pub(super) fn log(app: &App, sandbox: &SandboxId, caller: &Caller, spec: &Comman
             () = app.shutdown().draining() => return,
         };
         match watched {
-            Ok(status) => {
-                let ending = status.ending();
-                let exit_code = ending.and_then(Ending::exit_code);
-                let ended_at = status.ended_at_ms.unwrap_or(status.started_at_ms);
-                let duration_ms = ended_at.saturating_sub(status.started_at_ms);
-                let bytes = status.stdout_bytes + status.stderr_bytes;
-                tracing::info!(
-                    %sandbox, %command, exit_code, duration_ms, bytes,
-                    ending = ending.map(kind), "command ended"
-                );
-            }
+            Ok(status) => log_ended(&sandbox, &status),
             Err(error) => {
                 tracing::info!(%sandbox, %command, code = error.code, "command not seen to end");
             }
         }
     };
     tokio::spawn(watch.in_current_span());
+}
+
+fn log_ended(sandbox: &SandboxId, status: &CommandStatus) {
+    let ending = status.ending();
+    let exit_code = ending.and_then(Ending::exit_code);
+    let ended_at = status.ended_at_ms.unwrap_or(status.started_at_ms);
+    let duration_ms = ended_at.saturating_sub(status.started_at_ms);
+    let bytes = status.stdout_bytes.saturating_add(status.stderr_bytes);
+    tracing::info!(
+        %sandbox, command = %status.id, exit_code, duration_ms, bytes,
+        ending = ending.map(kind), "command ended"
+    );
 }
 
 fn kind(ending: &Ending) -> &'static str {

@@ -1,42 +1,62 @@
 //! Commands: start, look at, kill.
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use sandbank_orchestrator::OrchestratorError;
 use sandbank_protocol::{CommandId, FaultCode, SignalRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::command_start::{self, StartBody, StartReply};
+use super::command_start::{self, StartBody, StartQuery, StartReply};
 use super::command_view::CommandView;
-use super::command_watch;
-use super::reconnect::{command_error, refused_as, run};
+use super::reconnect::{command_error, refused_as};
+use super::{command_watch, wait};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, ErrorBody};
-use crate::extract::{CommandPath, Loose, SandboxPath, Segments};
+use crate::extract::{CommandPath, Loose, Query, SandboxPath, Segments};
+use crate::limits::START_PATIENCE;
 use crate::reply::{Done, Reply};
 
 const SIGTERM: i32 = 15;
 
-/// Run a program. Its output is at `logs`, its ending at `wait`.
+/// Run a program. Its output is at `logs`, its ending at `wait`, or with `wait=true` in the answer
+/// to this request, which then comes when the command has ended.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/commands", tag = "commands",
-    params(("id" = String, Path)), request_body = StartBody,
+    params(("id" = String, Path), StartQuery), request_body = StartBody,
     responses((status = 200, body = StartReply), (status = "default", body = ErrorBody)))]
 pub(super) async fn start(
     State(app): State<App>,
     caller: Caller,
     SandboxPath(id): SandboxPath,
+    Query(query): Query<StartQuery>,
     Loose(body): Loose,
-) -> ApiResult<Reply<StartReply>> {
+) -> ApiResult<Response> {
     // An unknown sandbox is told before an unusable command, as in sandboxd.
     let attached = app.orchestrator().attach(&id).await?;
     let spec = command_start::read(&body)?;
-    let started = attached.start(&spec).await.map_err(conflict)?;
+    let started = if query.wait {
+        attached.start_and_wait(&spec, START_PATIENCE).await
+    } else {
+        attached.start(&spec).await
+    };
+    let started = started.map_err(conflict)?;
     if !started.attached {
-        command_watch::log(&app, &id, &caller, &spec);
+        command_watch::log(&app, &id, &caller, &spec, &started.status);
     }
-    let command_id = started.status.id.into();
-    Ok(Reply(StartReply { command_id, attached: started.attached }))
+    let reply = StartReply::new(&started);
+    match started.status.ending() {
+        Some(ending) if query.wait => Ok(Reply(reply.ended(ending.clone())).into_response()),
+        None if query.wait => {
+            let path = CommandPath { sandbox: id, command: started.status.id };
+            wait::patiently(app.clone(), async move {
+                let _busy = attached;
+                Ok(reply.ended(wait::ending(&app, &path).await?))
+            })
+            .await
+        }
+        _ => Ok(Reply(reply).into_response()),
+    }
 }
 
 fn conflict(error: OrchestratorError) -> ApiError {
@@ -61,7 +81,7 @@ pub(super) async fn list(
     SandboxPath(id): SandboxPath,
 ) -> ApiResult<Reply<CommandList>> {
     let attached = app.orchestrator().attach(&id).await?;
-    let statuses = run(&app, &attached, |client| async move { client.commands().await }).await?;
+    let statuses = attached.run(|client| async move { client.commands().await }).await?;
     Ok(Reply(CommandList { commands: statuses.into_iter().map(Into::into).collect() }))
 }
 
@@ -75,7 +95,7 @@ pub(super) async fn inspect(
 ) -> ApiResult<Reply<CommandView>> {
     let attached = app.orchestrator().attach(&path.sandbox).await?;
     let command = &path.command;
-    let status = run(&app, &attached, |client| async move { client.command(command).await }).await;
+    let status = attached.run(|client| async move { client.command(command).await }).await;
     Ok(Reply(status.map_err(command_error)?.into()))
 }
 
@@ -95,7 +115,7 @@ pub(super) async fn kill(
     };
     let request = SignalRequest { signal: SIGTERM, by: caller.name.to_string(), tree: false };
     let (name, request) = (&command, &request);
-    match run(&app, &attached, |client| async move { client.signal(name, request).await }).await {
+    match attached.run(|client| async move { client.signal(name, request).await }).await {
         Ok(_) => {
             tracing::info!(sandbox = %sandbox.0, %command, by = %caller.name, "command killed")
         }

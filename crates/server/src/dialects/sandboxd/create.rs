@@ -1,6 +1,7 @@
 //! The body of `POST /v1/sandboxes` as a request to the orchestrator.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use sandbank_engine::{ImageName, Limits, NetworkMode};
@@ -18,6 +19,11 @@ use crate::error::{ApiError, ApiResult};
 use crate::limits::MAX_PORTS;
 
 const MIB: u64 = 1 << 20;
+
+/// The same bounds as the defaults have in the configuration.
+const PIDS: RangeInclusive<u64> = 16..=32_768;
+const TMP_MB: RangeInclusive<u64> = 1..=65_536;
+const DISK_MB: RangeInclusive<u64> = 1..=16_777_216;
 
 /// Only for the documentation: sandboxd's fields are read loosely, number by number.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -50,10 +56,14 @@ pub(super) struct Resources {
     vcpus: Option<u64>,
     /// 256 to 16 384.
     memory_mb: Option<u64>,
-    /// Workspace quota; enforced or refused.
+    /// Workspace quota, 1 to 16 777 216; enforced or refused.
+    #[schema(minimum = 1, maximum = 16_777_216)]
     disk_mb: Option<u64>,
+    /// Processes and threads, 16 to 32 768.
+    #[schema(minimum = 16, maximum = 32_768)]
     pids: Option<u32>,
-    /// Size of `/tmp`.
+    /// Size of `/tmp`, 1 to 65 536.
+    #[schema(minimum = 1, maximum = 65_536)]
     tmp_mb: Option<u64>,
 }
 
@@ -134,20 +144,37 @@ fn limits(
     let vcpus = Clamp { min: 1, max: 8, default: settings.default_vcpus };
     let memory = Clamp { min: 256, max: 16_384, default: settings.default_memory_mb };
     let vcpus = vcpus.read(asked.get("vcpus"));
-    let disk = match (optional::<u64>(asked, "diskMb")?, settings.default_disk) {
+    let disk = match (bounded(asked, "diskMb", DISK_MB)?, settings.default_disk) {
         (Some(mb), _) => Some(mebibytes(mb)),
         (None, DiskQuota::Required(bytes)) => Some(bytes),
         (None, DiskQuota::WhereEnforced(bytes)) => enforces_quota.then_some(bytes),
         (None, DiskQuota::Off) => None,
     };
-    let tmp = optional::<u64>(asked, "tmpMb")?.map(mebibytes);
+    let tmp = bounded(asked, "tmpMb", TMP_MB)?.map(mebibytes);
+    let pids = bounded(asked, "pids", PIDS)?.and_then(|pids| u32::try_from(pids).ok());
     Ok(Limits {
         cpu_millis: u32::try_from(vcpus * 1000).expect("clamped to 8"),
         memory_bytes: mebibytes(memory.read(asked.get("memoryMb"))),
-        pids: optional(asked, "pids")?.unwrap_or(settings.default_pids),
+        pids: pids.unwrap_or(settings.default_pids),
         disk_bytes: disk,
         tmp_bytes: tmp.unwrap_or(settings.default_tmp_bytes),
     })
+}
+
+/// A limit of ours: what the kernel could not enforce, or would take for no limit, is refused.
+fn bounded(
+    asked: &Map<String, Value>,
+    name: &str,
+    range: RangeInclusive<u64>,
+) -> ApiResult<Option<u64>> {
+    match optional::<u64>(asked, name)? {
+        Some(value) if !range.contains(&value) => {
+            let (low, high) = range.into_inner();
+            let message = format!("the field {name} must be from {low} to {high}");
+            Err(ApiError::bad_request("bad_field", message))
+        }
+        value => Ok(value),
+    }
 }
 
 fn mebibytes(mb: u64) -> u64 {
@@ -225,10 +252,21 @@ mod tests {
         assert_eq!((usual.pids, usual.tmp_bytes, usual.disk_bytes), (512, 128 << 20, None));
         let small = read(json!({"vcpus": null, "memoryMb": ""}));
         assert_eq!((small.cpu_millis, small.memory_bytes), (1000, 256 << 20));
-        let large = read(json!({"vcpus": 99, "memoryMb": 1e9, "diskMb": 5, "pids": 7, "tmpMb": 1}));
+        let large =
+            read(json!({"vcpus": 99, "memoryMb": 1e9, "diskMb": 5, "pids": 17, "tmpMb": 1}));
         assert_eq!((large.cpu_millis, large.memory_bytes), (8000, 16_384 << 20));
-        assert_eq!((large.disk_bytes, large.pids), (Some(5 << 20), 7));
-        assert!(limits(&body(json!({"resources": {"diskMb": "x"}})), &settings(), true).is_err());
+        assert_eq!((large.disk_bytes, large.pids), (Some(5 << 20), 17));
+        for (field, bad) in [
+            ("diskMb", json!("x")),
+            ("diskMb", json!(0)),
+            ("tmpMb", json!(0)),
+            ("tmpMb", json!(u64::MAX)),
+            ("pids", json!(0)),
+            ("pids", json!(u32::MAX)),
+        ] {
+            let asked = json!({ "resources": { field: bad } });
+            assert!(limits(&body(asked), &settings(), true).is_err(), "{field} {bad}");
+        }
     }
 
     #[test]

@@ -2,27 +2,33 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::header;
+use http::{StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::{App, openapi_json};
-use crate::error::ErrorBody;
+use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::reply::{JSON, Reply};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Health {
     ok: bool,
     engine: &'static str,
-    version: String,
+    /// The daemon's own. Kernels and engines are told to those with a token only, by the doctor.
+    version: &'static str,
 }
 
-/// Whether the daemon serves. Needs no token.
+/// Whether the daemon serves and can keep what it is told. Needs no token.
 #[utoipa::path(get, path = "/v1/health", tag = "daemon",
     responses((status = 200, body = Health), (status = "default", body = ErrorBody)))]
-pub(super) async fn health(State(app): State<App>) -> Reply<Health> {
-    let engine = app.orchestrator().engine();
-    Reply(Health { ok: true, engine: engine.name(), version: engine.version() })
+pub(super) async fn health(State(app): State<App>) -> ApiResult<Reply<Health>> {
+    if let Some(trouble) = app.data_dir().trouble() {
+        let message = format!("the data directory cannot be used: {trouble}");
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "data_dir_unusable", message)
+            .with_hint("bring it back, or stop the server and start it with another"));
+    }
+    let engine = app.orchestrator().engine().name();
+    Ok(Reply(Health { ok: true, engine, version: env!("CARGO_PKG_VERSION") }))
 }
 
 /// This document. Needs no token.

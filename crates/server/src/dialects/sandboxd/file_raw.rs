@@ -20,7 +20,6 @@ use super::file_tree::StatView;
 use super::files::PathQuery;
 use super::path_rule;
 use super::range::{Grant, Wanted, is_known, range_applies};
-use super::reconnect::run;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{Query, SandboxPath, Upload};
@@ -44,11 +43,10 @@ pub(super) async fn download(
     if wanted == Wanted::Whole {
         let range = ByteRange::default();
         let file =
-            run(&app, &attached, |client| async move { client.read_file(path, range).await })
-                .await?;
+            attached.run(|client| async move { client.read_file(path, range).await }).await?;
         return Ok(whole(&headers, attached, file));
     }
-    let stat = run(&app, &attached, |client| async move { client.stat(path).await }).await?;
+    let stat = attached.run(|client| async move { client.stat(path).await }).await?;
     let grant =
         if range_applies(&headers, &etag(&stat)) { wanted.grant(stat.size) } else { Grant::Whole };
     let range = match grant {
@@ -56,8 +54,7 @@ pub(super) async fn download(
         Grant::Whole => ByteRange::default(),
         Grant::Part { offset, length } => ByteRange { offset, length: Some(length) },
     };
-    let file =
-        run(&app, &attached, |client| async move { client.read_file(path, range).await }).await?;
+    let file = attached.run(|client| async move { client.read_file(path, range).await }).await?;
     match grant {
         Grant::Part { offset, length } => part(attached, file, offset, length),
         _ => Ok(whole(&headers, attached, file)),
@@ -75,7 +72,7 @@ pub(super) async fn describe(
 ) -> ApiResult<Response> {
     let path = path_rule::any(&query.path)?;
     let attached = app.orchestrator().attach(&id).await?;
-    let stat = run(&app, &attached, |client| async move { client.stat(path).await }).await?;
+    let stat = attached.run(|client| async move { client.stat(path).await }).await?;
     if stat.kind != FileKind::File {
         let message = "the path does not name a regular file";
         return Err(ApiError::new(StatusCode::CONFLICT, "wrong_kind", message));

@@ -7,7 +7,6 @@ use utoipa::ToSchema;
 
 use super::files::PathQuery;
 use super::path_rule;
-use super::reconnect::run;
 use crate::app::App;
 use crate::error::{ApiResult, ErrorBody};
 use crate::extract::{Query, SandboxPath, Strict};
@@ -44,7 +43,7 @@ pub(super) async fn stat(
 ) -> ApiResult<Reply<StatView>> {
     let path = path_rule::any(&query.path)?;
     let attached = app.orchestrator().attach(&id).await?;
-    Ok(Reply(run(&app, &attached, |client| async move { client.stat(path).await }).await?.into()))
+    Ok(Reply(attached.run(|client| async move { client.stat(path).await }).await?.into()))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -93,7 +92,7 @@ pub(super) async fn list(
 ) -> ApiResult<Reply<ListView>> {
     let path = if query.path.is_empty() { "." } else { path_rule::any(&query.path)? };
     let attached = app.orchestrator().attach(&id).await?;
-    Ok(Reply(run(&app, &attached, |client| async move { client.list(path).await }).await?.into()))
+    Ok(Reply(attached.run(|client| async move { client.list(path).await }).await?.into()))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]

@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::file_batch::{Batch, WriteBody};
 use super::path_rule;
-use super::reconnect::{refused_as, run};
+use super::reconnect::refused_as;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{Query, SandboxPath, Whole};
@@ -32,7 +32,7 @@ pub(super) async fn write(
     let batch = Batch::read(&json)?;
     drop(json);
     let batch = &batch;
-    run(&app, &attached, |client| async move { client.write_many(batch.body()).await }).await?;
+    attached.run(|client| async move { client.write_many(batch.body()).await }).await?;
     Ok(Done::reply())
 }
 
@@ -68,8 +68,7 @@ pub(super) async fn read(
     let path = path_rule::absolute(&query.path)?;
     // One byte more than allowed, so that a file that grows meanwhile is noticed.
     let range = ByteRange { offset: 0, length: Some(MAX_READ_JSON_BYTES + 1) };
-    let opened =
-        run(&app, &attached, |client| async move { client.read_file(path, range).await }).await;
+    let opened = attached.run(|client| async move { client.read_file(path, range).await }).await;
     let mut download = match opened {
         Err(OrchestratorError::Channel(error)) if refused_as(&error, FaultCode::NotFound) => {
             return Ok(Reply(ReadReply { found: false, content_base64: None }));

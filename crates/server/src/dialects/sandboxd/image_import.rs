@@ -53,7 +53,7 @@ pub(super) async fn import(
     }
     tracing::info!(image = %name, by = %caller.name, "image import started");
     let mut import = Import::start(app, name, body.path.into());
-    match import.next().await {
+    match import.first().await {
         Step::Done(result) => {
             let last = line(Step::Done(Ok(result?)));
             Ok(([(header::CONTENT_TYPE, NDJSON)], last).into_response())
@@ -80,11 +80,25 @@ impl Import {
         let (told, progress) = watch::channel(ImportProgress { bytes_done: 0, bytes_total: 0 });
         let task = tokio::spawn(async move {
             let tell = move |now: ImportProgress| _ = told.send(now);
-            let result = app.orchestrator().engine().import_image(&name, &archive, &tell).await;
+            let engine = app.orchestrator().engine();
+            let result = engine.import_image(&name, &archive, &tell).await;
             app.images().forget();
+            if result.is_ok() && engine.confinement_key().is_some() {
+                tracing::info!(image = %name, "imported; the next start tests its containment");
+            }
             result
         });
         Self { progress, task, over: false }
+    }
+
+    /// The first byte read, or the end: that an import begins is no sign of life.
+    async fn first(&mut self) -> Step {
+        loop {
+            match self.next().await {
+                Step::Progress(now) if now.bytes_done == 0 => {}
+                step => return step,
+            }
+        }
     }
 
     async fn next(&mut self) -> Step {

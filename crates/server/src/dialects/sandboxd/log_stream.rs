@@ -15,7 +15,7 @@ use sandbank_orchestrator::{Attached, OrchestratorError};
 use sandbank_protocol::{Ending, FaultCode, Frame};
 
 use super::logs::LogQuery;
-use super::reconnect::{Retry, command_error, is_broken, refused_as, run};
+use super::reconnect::{Retry, command_error, is_broken, refused_as};
 use crate::app::App;
 use crate::error::ApiResult;
 use crate::extract::CommandPath;
@@ -45,12 +45,8 @@ impl LogStream {
         let permit = app.streams().open()?;
         let attached = app.orchestrator().attach(&path.sandbox).await?;
         let (command, after, follow) = (&path.command, query.after, query.follow);
-        let output =
-            run(
-                &app,
-                &attached,
-                |client| async move { client.output(command, after, follow).await },
-            )
+        let output = attached
+            .run(|client| async move { client.output(command, after, follow).await })
             .await
             .map_err(command_error)?;
         Ok(Self {

@@ -7,6 +7,7 @@ mod command_start;
 mod command_view;
 mod command_watch;
 mod commands;
+mod containment;
 mod create;
 mod daemon;
 mod doctor;
@@ -16,6 +17,8 @@ mod file_batch;
 mod file_raw;
 mod file_tree;
 mod files;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod image_import;
 mod images;
 mod log_stream;
@@ -72,6 +75,7 @@ fn own_sandboxes(routes: Routes) -> Routes {
         .add(OWN, routes!(sandboxes::pause))
         .add(OWN, routes!(sandboxes::resume))
         .add(OWN_READ, routes!(sandboxes::stats))
+        .add(OWN, routes!(containment::containment))
         .add(OWN_READ, routes!(sandboxes::post_mortem))
         .add(OWN_READ, routes!(ports::list))
         .add(OWN, routes!(ports::unpublish))

@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use sandbank_channel::{ChannelError, RunnerClient};
-use sandbank_orchestrator::{Attached, OrchestratorError};
+use sandbank_channel::ChannelError;
+use sandbank_orchestrator::OrchestratorError;
 use sandbank_protocol::FaultCode;
 
-use crate::app::App;
 use crate::error::ApiError;
 use crate::limits::{MAX_RECONNECTS, RECONNECT_PAUSE};
 
@@ -33,27 +32,6 @@ impl Retry {
         self.left -= 1;
         self.pause *= 2;
         true
-    }
-}
-
-/// Makes an idempotent call, once more over a new channel when the first one broke.
-///
-/// `Attached::run` does the same, but its future cannot be shown to be `Send` in a handler.
-pub(super) async fn run<T, F, A>(
-    app: &App,
-    attached: &Attached,
-    call: F,
-) -> Result<T, OrchestratorError>
-where
-    F: Fn(RunnerClient) -> A,
-    A: Future<Output = Result<T, ChannelError>>,
-{
-    match call(RunnerClient::clone(attached)).await {
-        Err(error) if error.is_broken() => {
-            let again = app.orchestrator().attach(attached.sandbox_id()).await?;
-            Ok(call(RunnerClient::clone(&again)).await?)
-        }
-        answer => Ok(answer?),
     }
 }
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::command_start::Pty;
 use super::command_view::CommandView;
-use super::reconnect::{command_error, run};
+use super::reconnect::command_error;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, ErrorBody};
@@ -77,8 +77,7 @@ pub(super) async fn signal(
     let (signal, by) = (body.signal.number()?, caller.name.to_string());
     let (command, request) = (&path.command, &SignalRequest { signal, by, tree: body.tree });
     let attached = app.orchestrator().attach(&path.sandbox).await?;
-    let status =
-        run(&app, &attached, |client| async move { client.signal(command, request).await }).await;
+    let status = attached.run(|client| async move { client.signal(command, request).await }).await;
     Ok(Reply(status.map_err(command_error)?.into()))
 }
 
@@ -93,8 +92,7 @@ pub(super) async fn resize(
 ) -> ApiResult<Reply<CommandView>> {
     let (command, size) = (&path.command, size.into());
     let attached = app.orchestrator().attach(&path.sandbox).await?;
-    let status =
-        run(&app, &attached, |client| async move { client.resize(command, size).await }).await;
+    let status = attached.run(|client| async move { client.resize(command, size).await }).await;
     Ok(Reply(status.map_err(command_error)?.into()))
 }
 

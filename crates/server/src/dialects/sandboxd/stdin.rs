@@ -4,7 +4,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::reconnect::{command_error, run};
+use super::reconnect::command_error;
 use crate::app::App;
 use crate::error::{ApiResult, ErrorBody};
 use crate::extract::{CommandPath, Query, Upload};
@@ -42,7 +42,8 @@ pub(super) async fn write(
 ) -> ApiResult<Reply<StdinReply>> {
     let attached = app.orchestrator().attach(&path.sandbox).await?;
     let command = &path.command;
-    run(&app, &attached, |client| async move { client.command(command).await })
+    attached
+        .run(|client| async move { client.command(command).await })
         .await
         .map_err(command_error)?;
     let (body, fault) = upload.into_parts();

@@ -16,7 +16,8 @@ use crate::reply::{Done, Reply};
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct TokenBody {
-    /// Letters, digits, `.`, `_` and `-`; unique among live tokens.
+    /// Letters, digits, `.`, `_` and `-`, beginning with a letter or digit; unique among live
+    /// tokens.
     name: String,
     /// `admin`, `sandbox` or `read_only`.
     #[schema(value_type = String)]
@@ -74,9 +75,12 @@ pub(super) async fn create(
 ) -> ApiResult<Reply<TokenReply>> {
     let clean = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
     let fits = (1..=MAX_TOKEN_NAME_CHARS).contains(&body.name.len());
-    if !fits || !body.name.bytes().all(clean) {
+    // Nobody could revoke a token called `..`: clients resolve that before they send it.
+    let begins = body.name.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
+    if !fits || !begins || !body.name.bytes().all(clean) {
         let message = format!(
-            "a token's name has 1 to {MAX_TOKEN_NAME_CHARS} characters of A-Z a-z 0-9 . _ -"
+            "a token's name has 1 to {MAX_TOKEN_NAME_CHARS} characters of A-Z a-z 0-9 . _ - and \
+             begins with a letter or digit"
         );
         return Err(ApiError::bad_request("bad_token_name", message));
     }

@@ -37,11 +37,15 @@ pub(super) struct WaitReply {
 
 impl From<Ending> for WaitReply {
     fn from(ending: Ending) -> Self {
-        Self { exit_code: ending.exit_code().unwrap_or(NO_EXIT_CODE), ending }
+        Self { exit_code: exit_code(&ending), ending }
     }
 }
 
-type Waiting = Pin<Box<dyn Future<Output = ApiResult<WaitReply>> + Send>>;
+pub(super) fn exit_code(ending: &Ending) -> i32 {
+    ending.exit_code().unwrap_or(NO_EXIT_CODE)
+}
+
+type Waiting<T> = Pin<Box<dyn Future<Output = ApiResult<T>> + Send>>;
 
 /// Blocks until the command has ended. A long wait sends white space before its JSON, because
 /// clients give up on silent servers. A transfer that breaks off says nothing about the command.
@@ -49,23 +53,31 @@ type Waiting = Pin<Box<dyn Future<Output = ApiResult<WaitReply>> + Send>>;
     params(("id" = String, Path), ("commandId" = String, Path)),
     responses((status = 200, body = WaitReply), (status = "default", body = ErrorBody)))]
 pub(super) async fn wait(State(app): State<App>, path: CommandPath) -> ApiResult<Response> {
+    patiently(app.clone(), async move { ending(&app, &path).await.map(WaitReply::from) }).await
+}
+
+/// The answer, after white space if it is long in coming.
+pub(super) async fn patiently<T: Serialize + Send + 'static>(
+    app: App,
+    reply: impl Future<Output = ApiResult<T>> + Send + 'static,
+) -> ApiResult<Response> {
     let silence = app.wait_silence();
-    let mut waiting: Waiting = Box::pin(ending(app, path));
+    let mut waiting: Waiting<T> = Box::pin(reply);
     match tokio::time::timeout(silence, &mut waiting).await {
         Ok(reply) => Ok(Reply(reply?).into_response()),
         Err(_) => Ok(with_white_space(waiting)),
     }
 }
 
-async fn ending(app: App, path: CommandPath) -> ApiResult<WaitReply> {
+pub(super) async fn ending(app: &App, path: &CommandPath) -> ApiResult<Ending> {
     let status = tokio::select! {
-        status = status(&app, &path.sandbox, &path.command) => status?,
+        status = status(app, &path.sandbox, &path.command) => status?,
         () = app.shutdown().draining() => {
             return Err(OrchestratorError::ShuttingDown.into());
         }
     };
     match status.ending() {
-        Some(ending) => Ok(ending.clone().into()),
+        Some(ending) => Ok(ending.clone()),
         None => Err(ChannelError::Violation("a wait without an ending".to_owned()).into()),
     }
 }
@@ -132,7 +144,7 @@ fn ended(status: CommandStatus, ending: Ending) -> CommandStatus {
 
 /// From here on the status line is gone. A failure to learn the ending breaks the transfer off:
 /// the command may well be running, so any ending would be made up.
-fn with_white_space(waiting: Waiting) -> Response {
+fn with_white_space<T: Serialize + Send + 'static>(waiting: Waiting<T>) -> Response {
     let chunks = stream::unfold(Some(waiting), |waiting| async move {
         let mut waiting = waiting?;
         match tokio::time::timeout(HEARTBEAT, &mut waiting).await {
@@ -155,7 +167,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_long_wait_sends_white_space_and_then_valid_json() {
-        let waiting: Waiting = Box::pin(async {
+        let waiting: Waiting<WaitReply> = Box::pin(async {
             tokio::time::sleep(HEARTBEAT * 3 + HEARTBEAT / 2).await;
             Ok(Ending::Exited { code: 5 }.into())
         });
@@ -167,7 +179,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_long_wait_that_fails_breaks_off_instead_of_making_up_an_ending() {
-        let waiting: Waiting = Box::pin(async {
+        let waiting: Waiting<WaitReply> = Box::pin(async {
             tokio::time::sleep(HEARTBEAT + HEARTBEAT / 2).await;
             Err(OrchestratorError::ShuttingDown.into())
         });

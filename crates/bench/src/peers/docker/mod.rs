@@ -1,0 +1,166 @@
+//! Docker, spoken to through its HTTP API on the socket of a private daemon.
+
+mod daemon;
+mod output;
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context;
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::host_root::{self, CPU_PERIOD, CPU_QUOTA, MEMORY_BYTES, PIDS, WORKSPACE};
+use super::{Cycle, blocking, process};
+use crate::http::{Address, Client, Payload, Raw};
+use daemon::DockerDaemon;
+use output::OutputFrames;
+
+const IMAGE: &str = "sandbank-bench";
+
+pub(crate) struct Docker {
+    daemon: DockerDaemon,
+    client: Client,
+    pub(crate) version: String,
+}
+
+impl Docker {
+    /// The inner error is a reason to do without it.
+    pub(crate) async fn find() -> anyhow::Result<Result<Self, String>> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(Err("its daemon needs root".into()));
+        }
+        let Some(program) = process::find("dockerd") else {
+            return Ok(Err("there is no dockerd here (Debian: apt-get install docker.io)".into()));
+        };
+        let daemon = DockerDaemon::start(&program)?;
+        let client = Client::new(Address::Unix(daemon.socket()), None);
+        let mut docker = Self { daemon, client, version: String::new() };
+        match docker.prepare().await {
+            Ok(()) => Ok(Ok(docker)),
+            Err(error) => {
+                let log = docker.daemon.log_end();
+                docker.finish().await?;
+                Ok(Err(format!("a private daemon of it does not work here: {error:#}; {log}")))
+            }
+        }
+    }
+
+    async fn prepare(&mut self) -> anyhow::Result<()> {
+        while self.client.call(Method::GET, "/version", None).await.is_err() {
+            self.daemon.is_worth_waiting_for()?;
+            tokio::time::sleep(crate::limits::POLL).await;
+        }
+        let version = self.client.call(Method::GET, "/version", None).await?;
+        self.version = version["Version"].as_str().unwrap_or("of unknown version").to_owned();
+        let root = self.daemon.dir().join("rootfs");
+        host_root::make(&root)?;
+        let archive = blocking(move || archive(&root)).await?;
+        let path = format!("/images/create?fromSrc=-&repo={IMAGE}&tag=latest");
+        let length = archive.len() as u64;
+        let payload = Payload::repeated(Bytes::from(archive), length);
+        let mut reply = self.client.open(Method::POST, &path, payload).await?;
+        while reply.chunk().await?.is_some() {}
+        let id = self.create().await?;
+        self.exec(&id, &["true"]).await?;
+        self.remove(&id).await
+    }
+
+    /// Create and start, until the start is answered; what is inside by then is not waited for.
+    pub(crate) async fn create(&self) -> anyhow::Result<String> {
+        let body = json!({
+            "Image": IMAGE,
+            "Cmd": ["sleep", "infinity"],
+            "User": host_root::USER.to_string(),
+            "Env": ["PATH=/usr/bin:/bin", format!("HOME={WORKSPACE}")],
+            "WorkingDir": WORKSPACE,
+            "HostConfig": {
+                "NetworkMode": "none",
+                "Binds": ["/usr:/usr:ro"],
+                "CapDrop": ["ALL"],
+                "SecurityOpt": ["no-new-privileges"],
+                "Memory": MEMORY_BYTES,
+                "PidsLimit": PIDS,
+                "CpuPeriod": CPU_PERIOD,
+                "CpuQuota": CPU_QUOTA,
+                "LogConfig": { "Type": "none" },
+                "CgroupParent": self.daemon.cgroup(),
+            },
+        });
+        let made = self.client.call(Method::POST, "/containers/create", Some(body)).await?;
+        let id = made["Id"].as_str().context("a container without Id")?.to_owned();
+        self.client.call(Method::POST, &format!("/containers/{id}/start"), None).await?;
+        Ok(id)
+    }
+
+    pub(crate) async fn remove(&self, id: &str) -> anyhow::Result<()> {
+        let path = format!("/containers/{id}?force=1&v=1");
+        self.client.call(Method::DELETE, &path, None).await.map(drop)
+    }
+
+    pub(crate) async fn cycle(&self) -> anyhow::Result<Cycle> {
+        let begin = Instant::now();
+        let id = self.create().await?;
+        let ready = begin.elapsed();
+        let begin = Instant::now();
+        self.remove(&id).await?;
+        Ok(Cycle { ready, gone: begin.elapsed() })
+    }
+
+    /// The exec API: create, start and read to the end, inspect. Gives the output's length.
+    pub(crate) async fn exec(&self, id: &str, argv: &[&str]) -> anyhow::Result<u64> {
+        let exec = self.new_exec(id, argv, false).await?;
+        let start = Payload::json(&json!({ "Detach": false, "Tty": false }));
+        let path = format!("/exec/{exec}/start");
+        let mut reply = self.client.open(Method::POST, &path, start).await?;
+        let mut frames = OutputFrames::default();
+        while let Some(chunk) = reply.chunk().await? {
+            frames.push(&chunk);
+        }
+        let ended = self.client.call(Method::GET, &format!("/exec/{exec}/json"), None).await?;
+        anyhow::ensure!(ended["ExitCode"] == 0, "{argv:?} ended with {}", ended["ExitCode"]);
+        Ok(frames.payload)
+    }
+
+    /// A terminal in a container: what is written is typed, what is read is shown.
+    pub(crate) async fn terminal(&self, id: &str, argv: &[&str]) -> anyhow::Result<Raw> {
+        let exec = self.new_exec(id, argv, true).await?;
+        let start = json!({ "Detach": false, "Tty": true });
+        self.client.upgrade(&format!("/exec/{exec}/start"), &start).await
+    }
+
+    async fn new_exec(&self, id: &str, argv: &[&str], tty: bool) -> anyhow::Result<String> {
+        let body = json!({
+            "Cmd": argv, "AttachStdin": tty, "AttachStdout": true, "AttachStderr": true, "Tty": tty,
+        });
+        let path = format!("/containers/{id}/exec");
+        let made: Value = self.client.call(Method::POST, &path, Some(body)).await?;
+        Ok(made["Id"].as_str().context("an exec without Id")?.to_owned())
+    }
+
+    pub(crate) async fn pause(&self, id: &str) -> anyhow::Result<()> {
+        self.client.call(Method::POST, &format!("/containers/{id}/pause"), None).await.map(drop)
+    }
+
+    pub(crate) async fn resume(&self, id: &str) -> anyhow::Result<()> {
+        self.client.call(Method::POST, &format!("/containers/{id}/unpause"), None).await.map(drop)
+    }
+
+    /// Removes what containers there are, ends the daemon, deletes its directory.
+    pub(crate) async fn finish(self) -> anyhow::Result<()> {
+        let listed = self.client.call(Method::GET, "/containers/json?all=1", None).await;
+        if let Ok(Value::Array(containers)) = listed {
+            for id in containers.iter().filter_map(|container| container["Id"].as_str()) {
+                let _ = self.remove(id).await;
+            }
+        }
+        self.daemon.finish().await
+    }
+}
+
+fn archive(root: &Path) -> anyhow::Result<Vec<u8>> {
+    let tar = process::bare(&["tar", "--create", "--directory"])?.arg(root).arg(".").output()?;
+    anyhow::ensure!(tar.status.success(), "tar: {}", String::from_utf8_lossy(&tar.stderr));
+    Ok(tar.stdout)
+}

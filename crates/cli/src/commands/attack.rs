@@ -1,0 +1,85 @@
+//! `sandbank doctor --attack`: a canary is attacked, and every probe is shown.
+
+use clap::builder::styling::AnsiColor;
+use sandbank_engine::{Engine, ImageName};
+use sandbank_orchestrator::containment::{self, Containment, ProbeStanding};
+use sandbank_protocol::containment::Probe;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::daemon::{cannot_test, escaped};
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupts;
+use crate::ui::Table;
+
+/// Ends with 0 when nothing that is claimed failed.
+pub(super) async fn run(context: &Context, engine: &dyn Engine) -> Result<u8, Failure> {
+    let Some(report) = attack(engine).await? else { return Ok(Exit::Interrupted as u8) };
+    if context.ui.json {
+        context.ui.document(&document(&report))?;
+    } else {
+        print(context, &report)?;
+    }
+    if report.holds() { Ok(0) } else { Err(escaped(ImageName::HOST, &report)) }
+}
+
+/// None when a signal comes first; the canary is destroyed all the same.
+async fn attack(engine: &dyn Engine) -> Result<Option<Containment>, Failure> {
+    let mut interrupts = Interrupts::listen()?;
+    let (host, leaving) = (ImageName::host(), CancellationToken::new());
+    let attacking = containment::attack_all(engine, &host, &leaving);
+    tokio::pin!(attacking);
+    let report = tokio::select! {
+        report = &mut attacking => report,
+        _ = interrupts.next() => {
+            leaving.cancel();
+            let _ = attacking.await;
+            return Ok(None);
+        }
+    };
+    report.map(Some).map_err(|error| cannot_test(&error))
+}
+
+fn document(report: &Containment) -> serde_json::Value {
+    let rows: Vec<_> = report
+        .probes
+        .iter()
+        .map(|result| {
+            let probe = Probe::named(&result.probe);
+            json!({
+                "name": result.probe,
+                "control": result.control.name(),
+                "attack": probe.map(|probe| probe.attack),
+                "refusal": probe.map(|probe| probe.refusal),
+                "counterpart": probe.map(|probe| probe.counterpart),
+                "standing": result.standing,
+                "evidence": result.evidence,
+            })
+        })
+        .collect();
+    json!({ "contained": report.holds(), "durationMs": report.duration_ms, "probes": rows })
+}
+
+fn print(context: &Context, report: &Containment) -> Result<(), Failure> {
+    let mut table = Table::new(&["RESULT", "PROBE", "CONTROL", "EVIDENCE"]);
+    for result in &report.probes {
+        let (word, colour) = match result.standing {
+            ProbeStanding::Held => ("held", AnsiColor::Green),
+            ProbeStanding::Failed => ("FAILED", AnsiColor::Red),
+            ProbeStanding::NotClaimed => ("not claimed", AnsiColor::Yellow),
+            ProbeStanding::NotTried => ("not tried", AnsiColor::BrightBlack),
+        };
+        table.row([
+            (word.to_owned(), Some(colour)),
+            (result.probe.clone(), None),
+            (result.control.name().to_owned(), None),
+            (result.evidence.clone(), None),
+        ]);
+    }
+    table.print(&context.ui)?;
+    let held = report.probes.iter().filter(|probe| probe.standing == ProbeStanding::Held).count();
+    let all = report.probes.len();
+    context.ui.note(&format!("{held} of {all} probes held, in {} ms", report.duration_ms));
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! The daemon tests itself before it serves, shows what it found, and refuses when a control that
+//! it claims does not hold.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sandbank_test_support::{
+    TestDaemon, eventually, free_port, residue, skip_unless_root, wait_for,
+};
+use serde_json::{Value, json};
+
+const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
+
+/// What makes a build for development leave a control out of every sandbox.
+const LEAVE_OUT: &str = "SANDBANK_TEST_LEAVE_OUT";
+
+fn sandbank(data: &Path, words: &[&str], left_out: &str) -> Output {
+    Command::new("timeout")
+        .args(["--kill-after=5", "60", SANDBANK])
+        .args(words)
+        .env("SANDBANK_DATA_DIR", data)
+        .env("SANDBOXD_PORT", free_port().unwrap().to_string())
+        .envs((!left_out.is_empty()).then_some((LEAVE_OUT, left_out)))
+        .env_remove("SANDBANK_URL")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether a debug build of the program is tested, which can leave controls out.
+fn cannot_leave_out() -> bool {
+    if !cfg!(debug_assertions) {
+        println!("skipped: only a build for development can leave a control out");
+    }
+    !cfg!(debug_assertions)
+}
+
+#[test]
+fn a_daemon_whose_sandboxes_leak_refuses_to_serve_and_names_the_control() -> anyhow::Result<()> {
+    if skip_unless_root() || cannot_leave_out() {
+        return Ok(());
+    }
+    for control in ["seccomp", "landlock", "no_capabilities", "pids_limit"] {
+        let dir = tempfile::tempdir()?;
+        let output = sandbank(dir.path(), &["serve"], control);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(78), "{control}: {said}");
+        assert!(said.contains(&format!("{control} does not hold")), "{control}: {said}");
+        assert!(said.contains(&format!("SANDBANK_ALLOW_WEAKER={control}")), "{said}");
+        assert!(said.contains("doctor --attack"), "{said}");
+        let record = std::fs::read_to_string(dir.path().join("containment.json"));
+        assert!(record.is_err(), "a failure is not remembered as passed: {record:?}");
+        let left = residue::of(dir.path());
+        assert!(left.is_empty(), "{left:#?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_control_that_is_accepted_to_be_weaker_keeps_nobody_from_serving() -> anyhow::Result<()> {
+    if skip_unless_root() || cannot_leave_out() {
+        return Ok(());
+    }
+    let settings = [(LEAVE_OUT, "landlock"), ("SANDBANK_ALLOW_WEAKER", "landlock")];
+    let daemon = TestDaemon::start_with(SANDBANK, &settings).await?;
+    let api = daemon.api()?;
+    let id = api.create("weaker").await?;
+    let report = api.call("GET", &format!("/v1/sandboxes/{id}/containment"), None).await?;
+    assert_eq!(report["contained"], true);
+    assert_eq!(probe(&report, "landlock_domain")["standing"], "not_claimed");
+    assert_eq!(probe(&report, "seccomp_filter")["standing"], "held");
+    daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_is_kept_until_what_it_depends_on_changes() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    const TESTED: &str = "containment tested";
+    let mut daemon = TestDaemon::start(SANDBANK).await?;
+    let tests = |daemon: &TestDaemon| {
+        let log = std::fs::read_to_string(daemon.log_path()).unwrap();
+        log.matches(TESTED).count()
+    };
+    assert_eq!(tests(&daemon), 1);
+    let record = daemon.data_dir().join("containment.json");
+    let first = std::fs::read_to_string(&record)?;
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    for part in ["sandbank 0", "runner ", "kernel ", boot.trim(), "image host"] {
+        assert!(first.contains(part), "no {part} in {first}");
+    }
+
+    daemon.terminate().await?;
+    daemon.launch().await?;
+    assert_eq!(tests(&daemon), 1, "nothing has changed");
+
+    daemon.terminate().await?;
+    std::fs::write(&record, first.replace(boot.trim(), "another boot"))?;
+    daemon.launch().await?;
+    assert_eq!(tests(&daemon), 2, "the machine was booted since");
+    assert!(
+        !std::fs::read_to_string(&record)?.contains("another boot"),
+        "the old one is forgotten"
+    );
+
+    daemon.terminate().await?;
+    std::fs::write(&record, "{ damaged")?;
+    daemon.launch().await?;
+    assert_eq!(tests(&daemon), 3, "a damaged record is none");
+    daemon.finish().await
+}
+
+fn probe<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let probes = report["probes"].as_array().unwrap();
+    probes.iter().find(|probe| probe["name"] == name).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_living_sandbox_is_attacked_on_request_and_not_disturbed() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start(SANDBANK).await?;
+    let api = daemon.api()?;
+    let id = api.create("attacked").await?;
+    let counting = api.bash(&id, "for i in 1 2 3; do echo $i; sleep 0.1; done").await?;
+    let route = format!("/v1/sandboxes/{id}/containment");
+    let report = api.call("GET", &route, None).await?;
+    assert_eq!((&report["contained"], &report["sandboxId"]), (&true.into(), &Value::from(&*id)));
+    for held in ["seccomp_filter", "mount_calls", "first_process", "host_pids_limit"] {
+        assert_eq!(probe(&report, held)["standing"], "held", "{report:#}");
+    }
+    // Others may need what these would use up.
+    for left in ["process_burst", "private_addresses"] {
+        assert_eq!(probe(&report, left)["standing"], "not_tried", "{report:#}");
+    }
+    for field in ["control", "attack", "refusal", "counterpart", "evidence"] {
+        let said = probe(&report, "mount_calls")[field].as_str().unwrap();
+        assert!(!said.is_empty(), "{field}");
+    }
+    assert_eq!(api.wait(&id, &counting).await?, 0);
+    assert_eq!(api.run(&id, "ls -A; echo alive").await?.1, "alive\n");
+
+    let (status, _) = api.try_call("GET", "/v1/sandboxes/sb_unknown/containment", None).await?;
+    assert_eq!(status, 404);
+    let without = reqwest_status(&daemon, &route).await?;
+    assert_eq!(without, 401, "it runs a command, so it needs a token, on loopback too");
+    daemon.finish().await
+}
+
+async fn reqwest_status(daemon: &TestDaemon, route: &str) -> anyhow::Result<u16> {
+    let anonymous = sandbank_test_support::Api::new(daemon.url(), "wrong".to_owned());
+    Ok(anonymous.try_call("GET", route, None).await?.0)
+}
+
+#[test]
+fn doctor_attacks_a_sandbox_and_shows_what_held() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir()?;
+    let output = sandbank(dir.path(), &["doctor", "--attack"], "");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
+    let held = shown.lines().filter(|line| line.starts_with("held")).count();
+    assert!(held > 25 && shown.contains("mount_calls"), "{shown}");
+
+    let output = sandbank(dir.path(), &["doctor", "--attack", "--json"], "");
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(report["contained"], true);
+    println!("durationMs: {}", report["durationMs"]);
+    if !cannot_leave_out() {
+        let output = sandbank(dir.path(), &["doctor", "--attack", "--json"], "seccomp");
+        assert_eq!(output.status.code(), Some(78));
+        let report: Value = serde_json::from_slice(&output.stdout)?;
+        assert_eq!(report["contained"], false);
+        assert_eq!(probe(&report, "mount_calls")["standing"], "failed");
+        assert_eq!(probe(&report, "capability_sets")["standing"], "held");
+    }
+    let left = residue::of(dir.path());
+    assert!(left.is_empty(), "{left:#?}");
+    Ok(())
+}
+
+/// Longer than the daemon waits between two tests of itself.
+const RETESTED: Duration = Duration::from_secs(60);
+
+/// What keeps a canary from being examined, until it is removed.
+fn obstruct(data: &Path) -> anyhow::Result<PathBuf> {
+    let obstacle = data.join("canary");
+    for file in [&obstacle, &data.join("containment.json")] {
+        let _ = std::fs::remove_file(file);
+    }
+    std::fs::create_dir(&obstacle)?;
+    Ok(obstacle)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_tested_is_not_made_until_it_can_and_sandboxes_go_on() -> anyhow::Result<()>
+{
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let mut daemon = TestDaemon::start(SANDBANK).await?;
+    let api = daemon.api()?;
+    let id = api.create("before").await?;
+    daemon.terminate().await?;
+    let obstacle = obstruct(daemon.data_dir())?;
+    daemon.launch().await?;
+
+    assert_eq!(api.create("before").await?, id, "its key is known");
+    assert_eq!(api.run(&id, "echo alive").await?.1, "alive\n");
+    let body = json!({ "sessionKey": "after", "network": { "mode": "none" } });
+    let (status, answer) = api.try_call("POST", "/v1/sandboxes", Some(body)).await?;
+    assert_eq!((status, &answer["code"]), (503, &json!("containment_untested")), "{answer}");
+    assert!(answer["hint"].is_string() && answer["retryable"] == true, "{answer}");
+
+    std::fs::remove_dir(obstacle)?;
+    let after = eventually("a test", RETESTED, || async { api.create("after").await.ok() }).await?;
+    assert_eq!(api.run(&after, "echo alive").await?.1, "alive\n");
+    assert_eq!(api.run(&id, "echo alive").await?.1, "alive\n");
+    assert!(daemon.data_dir().join("containment.json").exists(), "the result is remembered");
+    let log = std::fs::read_to_string(daemon.log_path())?;
+    assert!(!log.contains("without an owner"), "a canary was swept away: {log}");
+    daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leak_that_is_found_late_ends_the_daemon() -> anyhow::Result<()> {
+    if skip_unless_root() || cannot_leave_out() {
+        return Ok(());
+    }
+    let mut daemon = TestDaemon::prepare(SANDBANK, &[(LEAVE_OUT, "seccomp")])?;
+    let obstacle = obstruct(daemon.data_dir())?;
+    daemon.launch().await?;
+    std::fs::remove_dir(obstacle)?;
+    let status = daemon.died().await?;
+    let log = std::fs::read_to_string(daemon.log_path())?;
+    assert_eq!(status.code(), Some(78), "{log}");
+    assert!(log.contains("seccomp does not hold"), "{log}");
+    let left = residue::of(daemon.data_dir());
+    assert!(left.is_empty(), "{left:#?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_that_is_interrupted_leaves_no_canary() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let cases: [(&[&str], _, _); 2] =
+        [(&["serve"], Signal::TERM, 0), (&["doctor", "--attack"], Signal::INT, 130)];
+    for (words, signal, code) in cases {
+        let dir = tempfile::tempdir()?;
+        let mut child = Command::new(SANDBANK)
+            .args(words)
+            .env("SANDBANK_DATA_DIR", dir.path())
+            .env("SANDBOXD_PORT", free_port()?.to_string())
+            .env_remove("SANDBANK_URL")
+            .spawn()?;
+        wait_for("a canary", RETESTED, || async { !canaries(dir.path()).is_empty() }).await?;
+        kill_process(Pid::from_child(&child), signal)?;
+        let status = eventually("its end", RETESTED, || {
+            let status = child.try_wait();
+            async { status.ok().flatten() }
+        });
+        assert_eq!(status.await?.code(), Some(code), "{words:?}");
+        let left = (canaries(dir.path()), residue::of(dir.path()));
+        assert!(left.0.is_empty() && left.1.is_empty(), "{words:?}: {left:#?}");
+        assert!(!dir.path().join("containment.json").exists(), "nothing was tested");
+    }
+    Ok(())
+}
+
+/// Machines in a data directory, or in one below it, as `doctor` makes it.
+fn canaries(data: &Path) -> Vec<PathBuf> {
+    let entries = |path: &Path| {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let mut places = entries(data);
+    places.push(data.to_owned());
+    let machines = places.iter().flat_map(|place| entries(&place.join("machines")));
+    machines.filter(|path| path.is_dir()).collect()
+}

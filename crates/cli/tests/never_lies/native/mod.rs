@@ -1,0 +1,6 @@
+//! What only the host can do to a machine, or see of it.
+
+mod churn;
+mod deaths;
+mod host;
+mod shutdown;

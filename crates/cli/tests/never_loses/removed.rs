@@ -1,0 +1,123 @@
+//! Parts of a sandbox removed behind the daemon's back: the next calls say so with a reason, its
+//! row is closed, the rest of it is gone, and its key makes a new one.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use sandbank_test_support::{Api, TestDaemon, eventually, skip_unless_root};
+use serde_json::Value;
+
+use crate::SANDBANK;
+use crate::objects::{agree, cgroup_bases, runner_pid, workspace_dirs};
+use crate::small_disk::run;
+
+/// Machines that are gone are looked for every second.
+const NOTICED: Duration = Duration::from_secs(4);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_runner_is_noticed() -> anyhow::Result<()> {
+    noticed("signal 9", |daemon, id| Ok(kill_process(runner_pid(daemon, id)?, Signal::KILL)?)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_machine_directory_is_noticed() -> anyhow::Result<()> {
+    noticed("removed", |daemon, id| {
+        Ok(std::fs::remove_dir_all(daemon.data_dir().join("machines").join(id))?)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_cgroup_is_noticed() -> anyhow::Result<()> {
+    noticed("runner died", |daemon, id| {
+        for group in cgroup_bases(daemon).into_iter().map(|base| base.join(id)) {
+            let members = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+            for pid in members.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+            {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        for group in cgroup_bases(daemon).into_iter().map(|base| base.join(id)) {
+            remove_group(&group);
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unmounted_workspace_is_noticed() -> anyhow::Result<()> {
+    noticed("workspace", |daemon, id| {
+        let pid = runner_pid(daemon, id)?.as_raw_nonzero().to_string();
+        // The call itself: umount(8) wants to see its own process, which is not in there.
+        let call = "exit(syscall(166, $ARGV[0], 2) == 0 ? 0 : 1)";
+        let unmount = ["--target", &pid, "--mount", "perl", "-e", call];
+        run("nsenter", &unmount, "/vercel/sandbox/workspace".as_ref())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_workspace_is_noticed() -> anyhow::Result<()> {
+    noticed("workspace", |daemon, id| {
+        let dirs = workspace_dirs(daemon.data_dir());
+        let workspace = dirs.iter().map(|dir| dir.join(id)).find(|path| path.exists());
+        let workspace = workspace.context("no workspace")?;
+        match run("btrfs", &["subvolume", "delete"], &workspace) {
+            Ok(()) => Ok(()),
+            // Not a subvolume: plain storage.
+            Err(_) => Ok(std::fs::remove_dir_all(workspace)?),
+        }
+    })
+    .await
+}
+
+/// Empty by now, or its processes are about to leave it: then the daemon removes it.
+fn remove_group(group: &std::path::Path) {
+    for entry in std::fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_group(&entry.path());
+        }
+    }
+    let _ = std::fs::remove_dir(group);
+}
+
+async fn noticed(
+    reason: &str,
+    remove: impl FnOnce(&TestDaemon, &str) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start_with(SANDBANK, &[("SANDBANK_POOL_SIZE", "1")]).await?;
+    let api = daemon.api()?;
+    let (id, bystander) = (api.create("victim").await?, api.create("bystander").await?);
+    let (code, ..) = api.run(&id, "echo before > file").await?;
+    ensure!(code == 0);
+    // The positive control: looking for losses takes nobody who is whole.
+    let whole = agree(&daemon, &api).await?;
+    ensure!(whole.len() == 2, "{whole:?}");
+    remove(&daemon, &id)?;
+
+    let answer = eventually("the loss to be told", NOTICED, || gone(&api, &id)).await?;
+    let told = answer.to_string();
+    ensure!(told.contains(reason), "no {reason:?} in {told}");
+    ensure!(agree(&daemon, &api).await?.into_iter().eq([bystander.clone()]), "rows or remains");
+    let route = format!("/v1/sandboxes/{id}/post-mortem");
+    let post_mortem = api.call("GET", &route, None).await?;
+    let kind = post_mortem["cause"]["kind"].as_str().unwrap_or_default();
+    ensure!(matches!(kind, "runner_died" | "lost"), "{post_mortem}");
+    let fresh = api.create("victim").await?;
+    ensure!(fresh != id && api.run(&fresh, "true").await?.0 == 0, "the key is of no use");
+    ensure!(api.run(&bystander, "true").await?.0 == 0, "the bystander suffered");
+    daemon.finish().await
+}
+
+/// The refusal of the next call, if it is one. This dialect says 404 for what has ended.
+async fn gone(api: &Api, id: &str) -> Option<Value> {
+    let body = serde_json::json!({ "argv": ["true"], "detached": true });
+    let route = format!("/v1/sandboxes/{id}/commands");
+    let (status, answer) = api.try_call("POST", &route, Some(body)).await.ok()?;
+    (matches!(status, 404 | 409 | 410) && answer["code"] == "gone").then_some(answer)
+}

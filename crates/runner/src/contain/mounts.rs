@@ -1,0 +1,87 @@
+//! Mounts: which there are, and that none can be changed.
+
+use std::ffi::CString;
+
+use sandbank_protocol::containment::BatteryPlan;
+
+use super::answer::{Answer, all_refused, answered, failed, last_error};
+use super::calls::{BAD, refusals};
+
+struct Mount {
+    target: String,
+    read_only: bool,
+    kind: String,
+}
+
+fn list() -> Option<(String, Vec<Mount>)> {
+    let text = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let parse = |line: &str| {
+        let (own, super_block) = line.split_once(" - ")?;
+        let mut fields = own.split(' ');
+        let target = fields.nth(4)?.to_owned();
+        let read_only = fields.next()?.split(',').any(|option| option == "ro");
+        let kind = super_block.split(' ').next()?.to_owned();
+        Some(Mount { target, read_only, kind })
+    };
+    let mounts = text.lines().map(parse).collect::<Option<Vec<_>>>()?;
+    Some((text, mounts)).filter(|(_, mounts)| !mounts.is_empty())
+}
+
+/// Without the filter: a bad pointer, unknown flags, or a plain open.
+const CALLS: &[(&str, libc::c_long, [usize; 5])] = &[
+    ("mount", libc::SYS_mount, [0, 0, BAD, 0, 0]),
+    ("umount2", libc::SYS_umount2, [BAD, 0xffff, 0, 0, 0]),
+    ("pivot_root", libc::SYS_pivot_root, [BAD, BAD, 0, 0, 0]),
+    ("chroot", libc::SYS_chroot, [BAD, 0, 0, 0, 0]),
+    ("open_tree", libc::SYS_open_tree, [usize::MAX, BAD, 0, 0, 0]),
+    ("move_mount", libc::SYS_move_mount, [usize::MAX, BAD, usize::MAX, BAD, 0]),
+    ("fsopen", libc::SYS_fsopen, [BAD, usize::MAX, 0, 0, 0]),
+    ("fsconfig", libc::SYS_fsconfig, [usize::MAX, 0, 0, 0, 0]),
+    ("fsmount", libc::SYS_fsmount, [usize::MAX, usize::MAX, 0, 0, 0]),
+    ("fspick", libc::SYS_fspick, [usize::MAX, BAD, usize::MAX, 0, 0]),
+    ("mount_setattr", libc::SYS_mount_setattr, [usize::MAX, BAD, usize::MAX, 0, 0]),
+];
+
+pub(super) fn calls(_: &BatteryPlan) -> Answer {
+    let Some((before, mounts)) = list() else { return failed("the mounts cannot be listed") };
+    let mut surprises = refusals(CALLS, libc::EPERM);
+    if !surprises.is_empty() {
+        // What gets past the filter is not tried on real mounts.
+        return failed(surprises.join("; "));
+    }
+    let mut remounted = 0;
+    for mount in mounts.iter().filter(|mount| mount.read_only) {
+        let result = remount_writable(&mount.target);
+        if result != Err(libc::EPERM) {
+            surprises.push(format!("a remount of {} {}", mount.target, answered(&result)));
+        }
+        remounted += 1;
+    }
+    if list().is_none_or(|(after, _)| after != before) {
+        surprises.push("the mounts are not what they were".to_owned());
+    }
+    let calls = CALLS.len();
+    all_refused(&surprises, format!("EPERM for {calls} calls and {remounted} remounts"))
+}
+
+fn remount_writable(target: &str) -> Result<(), i32> {
+    let Ok(target) = CString::new(target) else { return Err(libc::EINVAL) };
+    let none = std::ptr::null();
+    // SAFETY: the path ends with NUL and outlives the call; the rest may be null for a remount.
+    let result = unsafe {
+        libc::mount(none, target.as_ptr(), none, libc::MS_REMOUNT | libc::MS_BIND, none.cast())
+    };
+    if result == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+pub(super) fn cgroups(_: &BatteryPlan) -> Answer {
+    let Some((_, mounts)) = list() else { return failed("the mounts cannot be listed") };
+    let mounted = mounts.iter().filter(|mount| mount.kind.starts_with("cgroup"));
+    let mut surprises: Vec<_> =
+        mounted.map(|mount| format!("{} is a {} mount", mount.target, mount.kind)).collect();
+    surprises.truncate(3);
+    for entry in std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten().take(3) {
+        surprises.push(format!("{} is there", entry.path().display()));
+    }
+    all_refused(&surprises, "none is mounted, and /sys/fs/cgroup is empty")
+}

@@ -1,0 +1,17 @@
+//! The configuration file.
+
+use std::path::Path;
+
+use super::file;
+
+pub(crate) fn file(path: &Path, text: &str) {
+    match file::parse(path, text) {
+        Ok(values) => {
+            for (key, text) in &values {
+                let setting = super::TABLE.iter().find(|setting| setting.key == *key);
+                let _ = setting.expect("only known keys are read").parse(text);
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}

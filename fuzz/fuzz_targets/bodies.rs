@@ -1,0 +1,5 @@
+//! JSON bodies of requests.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| sandbank_server::fuzzing::bodies(data));

@@ -1,0 +1,5 @@
+//! The configuration file.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| sandbank_server::fuzzing::config(data));

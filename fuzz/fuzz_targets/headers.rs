@@ -1,0 +1,5 @@
+//! Targets and headers of requests.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| sandbank_server::fuzzing::headers(data));

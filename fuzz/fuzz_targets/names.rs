@@ -1,0 +1,5 @@
+//! Ids, keys and image names.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| sandbank_server::fuzzing::names(data));
