@@ -23,7 +23,19 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("store", &["engine"]),
     ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),
     ("server", &["channel", "engine", "orchestrator", "protocol", "store"]),
-    ("cli", &["bench", "engine", "engine-native", "orchestrator", "protocol", "server", "store"]),
+    (
+        "cli",
+        &[
+            "bench",
+            "engine",
+            "engine-native",
+            "fault-points",
+            "orchestrator",
+            "protocol",
+            "server",
+            "store",
+        ],
+    ),
     ("test-support", &[]),
     ("bench", &["channel", "protocol"]),
 ];
