@@ -67,7 +67,8 @@ async fn a_machine_that_outlives_its_daemon_keeps_its_cgroup_and_its_ids() -> an
     killed.kill_9()?;
     let other = TestDaemon::start(SANDBANK).await?;
     assert!(!cgroups(&dead).is_empty());
-    assert_eq!(ranges(&dead).len(), 1, "of all that were ready, the machine's");
+    // Those that were only ready stay too: one of them may be that of a machine being made.
+    assert!(!ranges(&dead).is_empty());
     killed.launch().await?;
     assert_eq!(killed.api()?.run(&id, "echo alive").await?.1, "alive\n");
     other.finish().await?;

@@ -51,6 +51,8 @@ impl Drop for Data {
             }
             let _ = std::fs::remove_dir(path);
         }
+        let pool = self.dir.path().join("data/pool");
+        let _ = std::process::Command::new("umount").args(["--quiet", "--lazy"]).arg(pool).status();
     }
 }
 
