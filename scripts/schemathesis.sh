@@ -8,15 +8,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly VERSION=4.32.5
+readonly WANTED=scripts/schemathesis.txt
 seconds=${SCHEMATHESIS_SECONDS:-80}
 tool=$PWD/.build/schemathesis
-if [ "$(cat "$tool/version" 2>/dev/null)" != "$VERSION" ]; then
-    echo "schemathesis: installing version $VERSION into .build/"
+if ! cmp -s "$WANTED" "$tool/installed"; then
+    echo "schemathesis: installing it into .build/"
     rm -rf "$tool"
     python3 -m venv "$tool"
-    "$tool/bin/pip" install --quiet --disable-pip-version-check "schemathesis==$VERSION"
-    echo "$VERSION" >"$tool/version"
+    "$tool/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r "$WANTED"
+    cp "$WANTED" "$tool/installed"
 fi
 cargo build --locked --package sandbank-cli
 sandbank=$PWD/target/debug/sandbank

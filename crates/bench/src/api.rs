@@ -55,6 +55,12 @@ impl Api {
         self.client.call(Method::GET, &path, None).await.map(drop)
     }
 
+    /// A question to the runner whose answer does not grow with what has run before.
+    pub(crate) async fn stat_workspace(&self, id: &str) -> anyhow::Result<()> {
+        let path = format!("/v1/sandboxes/{id}/files:stat?path=.");
+        self.client.call(Method::GET, &path, None).await.map(drop)
+    }
+
     pub(crate) async fn destroy(&self, id: &str) -> anyhow::Result<()> {
         self.client.call(Method::DELETE, &format!("/v1/sandboxes/{id}"), None).await.map(drop)
     }

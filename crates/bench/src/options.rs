@@ -122,8 +122,11 @@ impl Options {
 pub(crate) struct Scale {
     /// Rounds thrown away at the start of a part with many short samples.
     pub(crate) warm_up: usize,
-    /// Rounds of short measurements: create, command.
+    /// Samples of each contender in short measurements: create, command.
     pub(crate) rounds: usize,
+    /// How often a contender does it in one turn of those: the first time it pays for what the
+    /// one before it left in caches and unfinished work.
+    pub(crate) in_a_row: usize,
     /// Rounds of long measurements: stream, files, throughput. One more is thrown away first.
     pub(crate) long_rounds: usize,
     pub(crate) stream_bytes: u64,
@@ -147,6 +150,7 @@ impl Scale {
     const FULL: Self = Self {
         warm_up: 10,
         rounds: 200,
+        in_a_row: 5,
         long_rounds: 5,
         stream_bytes: 2 << 30,
         file_bytes: 256 << 20,
@@ -159,8 +163,9 @@ impl Scale {
         probes: 40,
     };
     const QUICK: Self = Self {
-        warm_up: 2,
+        warm_up: 3,
         rounds: 15,
+        in_a_row: 3,
         long_rounds: 2,
         stream_bytes: 64 << 20,
         file_bytes: 32 << 20,

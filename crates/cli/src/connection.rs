@@ -1,6 +1,6 @@
 //! How a command reaches a server: the one that was named, the one that runs, or one of its own.
 
-use crate::client::Client;
+use crate::client::{Client, TOKEN_IS_MISSING};
 use crate::context::Context;
 use crate::daemon::{Daemon, OwnDaemon};
 use crate::failure::{Exit, Failure};
@@ -62,5 +62,5 @@ fn nothing_runs(address: &str) -> Failure {
 
 fn closed(url: &str) -> Failure {
     Failure::new(Exit::NotPermitted, format!("the server at {url} wants a token we do not have"))
-        .hint("set SANDBANK_TOKEN; the user who started the server sees it with `sandbank token`")
+        .hint(TOKEN_IS_MISSING)
 }

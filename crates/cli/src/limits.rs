@@ -51,3 +51,6 @@ pub(crate) const MAX_COPY_DEPTH: usize = 200;
 
 /// When we are told to leave, the server gets this long to kill the command; then we go anyway.
 pub(crate) const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Between two looks at what the daemon's allocator holds without need.
+pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_secs(10);

@@ -67,7 +67,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
             if !matches!(other, Command::Serve(_)) {
                 log::for_command();
             }
-            let runtime = runtime()?;
+            let runtime = runtime(&other)?;
             let result = runtime.block_on(with_runtime(context, other));
             // A thread may wait for standard input for ever; nobody waits for it.
             runtime.shutdown_background();
@@ -97,8 +97,13 @@ async fn with_runtime(context: &Context, command: Command) -> Result<u8, Failure
     }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
+fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
+    let mut runtime = match command {
+        // One thread measures: its own are not to wait for each other.
+        Command::Bench(_) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    runtime
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Internal, format!("cannot start threads: {error}")))

@@ -1,6 +1,9 @@
 //! Flags that several commands share, and what they mean to the API.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -135,10 +138,23 @@ impl CommandOptions {
         })
     }
 
-    /// A terminal is only read when asked; a pipe or file is there to be read.
+    /// A terminal is only read when asked; a pipe or file is there to be read, the null device
+    /// has nothing to read.
     pub(crate) fn forwards_stdin(&self) -> bool {
         use std::io::IsTerminal;
-        self.interactive || self.tty || !std::io::stdin().is_terminal()
+        let stdin = std::io::stdin();
+        self.tty || !is_null_device(&stdin) && (self.interactive || !stdin.is_terminal())
+    }
+}
+
+fn is_null_device(stream: &impl AsFd) -> bool {
+    let null = std::fs::metadata("/dev/null");
+    let stream = stream.as_fd().try_clone_to_owned().and_then(|fd| File::from(fd).metadata());
+    match (stream, null) {
+        (Ok(stream), Ok(null)) => {
+            stream.file_type().is_char_device() && stream.rdev() == null.rdev()
+        }
+        _ => false,
     }
 }
 
@@ -206,6 +222,13 @@ mod tests {
             assert_eq!(failure.exit, crate::failure::Exit::Usage);
             assert!(failure.hint.is_some());
         }
+    }
+
+    #[test]
+    fn the_null_device_is_told_from_what_can_be_read() {
+        assert!(is_null_device(&File::open("/dev/null").unwrap()));
+        assert!(!is_null_device(&File::open("/dev/zero").unwrap()));
+        assert!(!is_null_device(&std::io::pipe().unwrap().0));
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) async fn run(
     options.check()?;
     let mut interrupts = Interrupts::listen()?;
     let connection = Connection::open(context, Reach::OrOwn { keep: options.keep }).await?;
+    connection.client.check_input(command)?;
     let own = OwnCommand { context, client: &connection.client, command, keep: options.keep };
     let code = own.run(&options.request(fresh_name(prefix)), &mut interrupts).await;
     connection.close().await;
@@ -87,13 +88,13 @@ impl OwnCommand<'_> {
             self.context.ui.note(&remove);
             return Ok(());
         }
-        Ok(self.client.remove_sandbox(sandbox).await?)
+        Ok(self.client.stop_sandbox(sandbox).await?)
     }
 
     /// A create whose answer never came may still have made something under our key.
     async fn forget(&self, key: &str) {
         if let Ok(id) = self.client.resolve(key).await {
-            let _ = self.client.remove_sandbox(&id).await;
+            let _ = self.client.stop_sandbox(&id).await;
         }
     }
 }

@@ -118,6 +118,32 @@ async fn a_test_is_kept_until_what_it_depends_on_changes() -> anyhow::Result<()>
     daemon.finish().await
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_is_attacked_as_soon_as_it_is_imported() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start(SANDBANK).await?;
+    let tree = tempfile::tempdir()?;
+    std::fs::create_dir(tree.path().join("etc"))?;
+    let archive = tree.path().join("little.tar");
+    let mut tar = Command::new("tar");
+    tar.arg("cf").arg(&archive).arg("-C").arg(tree.path()).arg("etc");
+    assert!(tar.status()?.success());
+    let words = ["image", "import", "little", archive.to_str().unwrap()];
+    let output = sandbank(daemon.data_dir(), &words, "");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(daemon.data_dir().join("containment.json"))?)?;
+    let held = record["held"].as_array().unwrap();
+    let little = held.iter().find(|held| held["key"].as_str().unwrap().contains("image little"));
+    let probes = little.expect("it was tested")["report"]["probes"].as_array().unwrap().clone();
+    assert!(probes.iter().any(|probe| probe["standing"] == "held"), "{probes:#?}");
+    let id = daemon.api()?.create_with(json!({ "sessionKey": "l", "image": "little" })).await?;
+    daemon.api()?.call("GET", &format!("/v1/sandboxes/{id}/commands"), None).await?;
+    daemon.finish().await
+}
+
 fn probe<'a>(report: &'a Value, name: &str) -> &'a Value {
     let probes = report["probes"].as_array().unwrap();
     probes.iter().find(|probe| probe["name"] == name).unwrap()

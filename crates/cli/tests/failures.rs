@@ -52,6 +52,16 @@ fn a_bad_configuration_value_names_its_source_and_range() -> anyhow::Result<()> 
 }
 
 #[test]
+fn a_file_in_the_place_of_the_data_directory_is_named() -> anyhow::Result<()> {
+    let file = tempfile::NamedTempFile::new()?;
+    let path = file.path().display().to_string();
+    let output = serve(file.path(), &[])?;
+    let said = format!("{path} is a file, not a directory");
+    assert_refusal(&output, 73, &[&said, "choose another --data-dir"]);
+    Ok(())
+}
+
+#[test]
 fn a_corrupt_database_is_refused_and_kept() -> anyhow::Result<()> {
     if skip_unless_root() {
         return Ok(());

@@ -190,6 +190,43 @@ async fn directories_survive_the_way_in_and_out() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_copied_link_keeps_its_name_and_brings_what_it_points_to() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start(SANDBANK).await?;
+    let id = daemon.api()?.create("links").await?;
+    let dir = tempfile::tempdir()?;
+    std::fs::write(dir.path().join("target"), "pointed to")?;
+    let link = dir.path().join("lnk");
+    std::os::unix::fs::symlink("target", &link)?;
+    succeeded(&run(&daemon, &["cp", link.to_str().unwrap(), &format!("{id}:")]));
+    assert_eq!(succeeded(&run(&daemon, &["exec", &id, "--", "ls"])), "lnk\n");
+    assert_eq!(succeeded(&run(&daemon, &["exec", &id, "--", "cat", "lnk"])), "pointed to");
+    daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_or_must_stay_is_answered_with_a_next_step() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start(SANDBANK).await?;
+    for (words, said) in [
+        (&["image", "rm", "host"][..], "is always there and cannot be removed"),
+        (&["inspect", "sbaaaaaaaaaaaaaaaa"], "hint: `sandbank ps`"),
+        (&["rm", "sbaaaaaaaaaaaaaaaa"], "hint: `sandbank ps`"),
+        (&["exec", "sbaaaaaaaaaaaaaaaa", "--", "true"], "hint: `sandbank ps`"),
+    ] {
+        let output = run(&daemon, words);
+        let text = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {text}");
+        assert!(text.contains(said) && text.contains("hint: "), "{words:?}: {text}");
+    }
+    daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_tree_cannot_write_outside_the_copy() -> anyhow::Result<()> {
     if skip_unless_root() {
         return Ok(());

@@ -25,7 +25,7 @@ mod spawner;
 mod storage;
 mod user_namespace;
 
-pub use kernel::memory::keep_freed_memory;
+pub use kernel::memory::{give_back_freed_memory, keep_freed_memory};
 pub use lifecycle::NativeEngine;
 pub use network::{InvalidSubnet, Subnet};
 pub use settings::{CgroupChoice, NativeSettings, Omitted, SpawnerProgram};

@@ -30,7 +30,8 @@ pub(crate) struct UserNamespaces {
     /// Without root every machine has the daemon's own id, and there are no ranges to share.
     host: Option<Arc<Host>>,
     slots: Mutex<Slots>,
-    ready: Mutex<VecDeque<UserNamespace>>,
+    /// None once closed: what is made ahead then goes back at once.
+    ready: Mutex<Option<VecDeque<UserNamespace>>>,
     target: usize,
 }
 
@@ -51,12 +52,12 @@ impl UserNamespaces {
                 tracing::warn!(ranges = ?lost, "another daemon has ranges of user ids of machines here");
             }
         }
-        let ready = Mutex::new(VecDeque::new());
+        let ready = Mutex::new(Some(VecDeque::new()));
         Ok(Self { spawner, host, slots: Mutex::new(slots), ready, target })
     }
 
     pub(crate) async fn take(&self) -> Result<UserNamespace, EngineError> {
-        let ready = lock(&self.ready).pop_front();
+        let ready = lock(&self.ready).as_mut().and_then(VecDeque::pop_front);
         match ready {
             Some(namespace) => Ok(namespace),
             None => self.make().await,
@@ -71,9 +72,12 @@ impl UserNamespaces {
     }
 
     pub(crate) async fn refill(&self) {
-        while lock(&self.ready).len() < self.target {
+        while lock(&self.ready).as_ref().is_some_and(|ready| ready.len() < self.target) {
             match self.make().await {
-                Ok(namespace) => lock(&self.ready).push_back(namespace),
+                Ok(namespace) => match &mut *lock(&self.ready) {
+                    Some(ready) => ready.push_back(namespace),
+                    None => return self.release(namespace.slot),
+                },
                 Err(error) => {
                     tracing::warn!(%error, "cannot make a user namespace ahead");
                     return;
@@ -83,8 +87,8 @@ impl UserNamespaces {
     }
 
     pub(crate) fn close(&self) {
-        let ready = std::mem::take(&mut *lock(&self.ready));
-        for namespace in ready {
+        let ready = lock(&self.ready).take();
+        for namespace in ready.into_iter().flatten() {
             self.release(namespace.slot);
         }
     }

@@ -309,7 +309,7 @@ async fn a_second_daemon_is_kept_away_from_the_directory() {
     }
     let test = TestEngine::start().await;
     let second = sandbank_engine_native::NativeEngine::start(test.settings.clone()).await;
-    assert!(matches!(second, Err(EngineError::Unavailable(_))));
+    assert!(matches!(second, Err(EngineError::Taken(_))));
     test.finish().await;
 }
 

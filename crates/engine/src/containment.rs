@@ -5,7 +5,9 @@
 
 use std::net::SocketAddr;
 
-use crate::{Control, MachineSpec};
+use sandbank_protocol::containment::{BatteryPlan, Finding, Outcome, Probe, Side};
+
+use crate::{Control, MachineSpec, NetworkMode};
 
 #[derive(Debug, Clone)]
 pub struct Confinement {
@@ -15,6 +17,37 @@ pub struct Confinement {
     pub seen: Vec<HostFinding>,
     /// Controls that this machine is known to go without, and why.
     pub without: Vec<(Control, String)>,
+}
+
+impl Confinement {
+    /// What the attacks from inside should try. `alone`: nothing else runs in the machine, so
+    /// limits may be run into.
+    pub fn battery_plan(&self, alone: bool) -> BatteryPlan {
+        let (spec, expected) = (&self.spec, self.expected.clone());
+        let quota = spec.limits.disk_bytes.filter(|_| expected.quota);
+        BatteryPlan {
+            identity: expected.identity,
+            unreachable: expected.unreachable,
+            hidden: expected.hidden,
+            fixed: expected.fixed,
+            limits: expected.limits,
+            burst: alone.then_some(spec.limits.pids),
+            fill: quota.filter(|_| alone),
+            loopback_only: spec.network == NetworkMode::None,
+            private: expected.private,
+        }
+    }
+
+    /// What came of a probe, from either side. None when it gave no answer.
+    pub fn finding(&self, probe: &Probe, inside: &[Finding]) -> Option<Finding> {
+        match probe.side {
+            Side::Inside => inside.iter().find(|finding| finding.probe == probe.name).cloned(),
+            Side::Host => self.seen.iter().find(|seen| seen.probe == probe.name).map(|seen| {
+                let outcome = if seen.held { Outcome::Held } else { Outcome::Failed };
+                Finding::new(seen.probe, outcome, seen.evidence.clone())
+            }),
+        }
+    }
 }
 
 /// What an attacker inside should find.

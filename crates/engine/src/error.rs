@@ -22,6 +22,9 @@ pub enum EngineError {
     /// A pool or table of the host is used up; trying later may help.
     #[error("the engine is at its limit: {0}")]
     Exhausted(String),
+    /// Another daemon has what this one needs, until it ends.
+    #[error("{0}")]
+    Taken(String),
     #[error("the engine does not answer: {0}")]
     Unavailable(String),
     #[error("failed to {step}: {source}")]

@@ -34,7 +34,7 @@ pub(crate) async fn create(
             },
             Claim::Full => {
                 // Nobody makes room for what is refused.
-                context.clearance.check()?;
+                context.clearance.check(&request.image)?;
                 room::make(context, &waiting).await?;
             }
         }
@@ -45,7 +45,7 @@ fn newborn(
     context: &Arc<Context>,
     request: &CreateRequest,
 ) -> Result<(SharedSandbox, (driver::Driver, MachineSpec)), OrchestratorError> {
-    context.clearance.check()?;
+    context.clearance.check(&request.image)?;
     let id = SandboxId::random();
     let now = context.clock.boot_ms();
     let spec = MachineSpec {

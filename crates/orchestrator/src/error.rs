@@ -143,6 +143,7 @@ fn engine_code(error: &EngineError) -> &'static str {
         EngineError::ControlUnavailable { .. } => "control_unavailable",
         EngineError::StorageFull(_) => "storage_full",
         EngineError::Exhausted(_) => "engine_exhausted",
+        EngineError::Taken(_) => "engine_unavailable",
         EngineError::Unavailable(_) => "engine_unavailable",
         EngineError::Io { .. } | EngineError::Internal(_) => "engine_failed",
     }

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sandbank_engine::{Engine, SandboxId};
+use futures_util::future::join_all;
+use sandbank_engine::{Engine, EngineError, ImageInfo, ImageName, ImportProgress, SandboxId};
 use sandbank_store::{Event, Store};
 use serde_json::json;
 use tokio::sync::{Semaphore, broadcast};
@@ -73,9 +74,13 @@ impl Orchestrator {
         create::create(&self.context, request).await
     }
 
-    /// Everything that may have a machine, oldest first.
+    /// Everything that may have a machine, oldest first. Busy ones are asked again.
     pub async fn list(&self) -> Vec<SandboxInfo> {
         let clock = &*self.context.clock;
+        let mut busy = self.context.registry.all();
+        busy.retain(|sandbox| sandbox.info(clock).busy);
+        // All at once, so that they share one deadline however many they are.
+        join_all(busy.iter().map(|sandbox| sandbox.refresh())).await;
         let mut infos: Vec<_> =
             self.context.registry.all().iter().map(|sandbox| sandbox.info(clock)).collect();
         infos.sort_by(|a, b| (a.created_at_ms, &a.id).cmp(&(b.created_at_ms, &b.id)));
@@ -156,10 +161,22 @@ impl Orchestrator {
         let started = std::time::Instant::now();
         let attached = self.attach(id).await?;
         let engine = &*self.context.engine;
-        let plan = containment::plan(&engine.confinement(id).await?, false);
+        let plan = engine.confinement(id).await?.battery_plan(false);
         let inside = containment::run(&attached, &plan).await?;
         let confinement = engine.confinement(id).await?;
         Ok(containment::judge(engine, &confinement, &inside, started.elapsed()))
+    }
+
+    /// Imports an image and attacks a sandbox of it; one that does not hold is not kept. What is
+    /// found is remembered in `data_dir`.
+    pub async fn import_image(
+        &self,
+        name: &ImageName,
+        archive: &Path,
+        tell: &(dyn Fn(ImportProgress) + Send + Sync),
+        data_dir: &Path,
+    ) -> Result<ImageInfo, EngineError> {
+        containment::import(&self.context, name, archive, tell, data_dir).await
     }
 
     /// No new sandbox is made until [`Orchestrator::catch_up`] has a good result; those there are

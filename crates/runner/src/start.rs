@@ -76,11 +76,11 @@ fn try_serve(arguments: Serve) -> Result<Never, StartError> {
     let open_files = raise_open_files();
     let listeners = listen(&config, arguments.listen)?;
 
-    let identity = privileges::confine(&config)?;
+    let (identity, filter) = privileges::confine(&config)?;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(LocalSet::new().run_until(async move {
-        let spawner = Spawner::new(identity, config.seccomp_hex.is_some(), open_files)?;
+        let spawner = Spawner::new(identity, filter, open_files)?;
         let reaper = Reaper::new()?;
         let runner = assemble(&config, identity, spawner)?;
         for listener in listeners {

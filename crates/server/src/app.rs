@@ -102,7 +102,7 @@ impl App {
     }
 
     pub(crate) fn router(&self) -> Router {
-        let not_found = || async { ApiError::not_found("route_not_found") };
+        let not_found = || async { ApiError::route_not_found() };
         dialects::sandboxd::routes(openapi::base())
             .router
             .fallback(not_found)

@@ -1,6 +1,7 @@
 //! Bounds of the HTTP side that are not settings, with what happens at each. The settable ones
 //! are in `config/table.rs`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A longer configuration file is refused at start.
@@ -83,3 +84,11 @@ pub(crate) const DATA_DIR_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A longer name of a token is answered 400.
 pub(crate) const MAX_TOKEN_NAME_CHARS: usize = 64;
+
+/// What a sandbox may be given, by its caller or as the configured default. A caller's cores and
+/// memory are brought into range, as in sandboxd; anything else out of range is refused.
+pub(crate) const VCPUS: RangeInclusive<u64> = 1..=8;
+pub(crate) const MEMORY_MB: RangeInclusive<u64> = 256..=16_384;
+pub(crate) const DISK_MB: RangeInclusive<u64> = 1..=16_777_216;
+pub(crate) const TMP_MB: RangeInclusive<u64> = 1..=65_536;
+pub(crate) const PIDS: RangeInclusive<u64> = 16..=32_768;

@@ -17,7 +17,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("runner", &["channel", "protocol", "rooted-fs"]),
     ("runner-binary", &[]),
     ("channel", &["protocol"]),
-    ("engine", &[]),
+    ("engine", &["protocol"]),
     ("fault-points", &[]),
     ("engine-native", &["engine", "fault-points", "protocol", "runner-binary"]),
     ("store", &["engine"]),
@@ -212,13 +212,40 @@ fn no_module_has_a_name_that_says_nothing() {
 
 #[test]
 fn nothing_is_left_unfinished_or_silenced() {
-    let found = lines_with(&crates(), |code| {
-        code.contains("todo!(")
-            || code.contains("unimplemented!(")
-            || code.contains("#[ignore")
-            || code.contains("dbg!(")
-    });
+    // In two parts, so that whoever looks for them finds none here.
+    let unfinished = [("to", "do!("), ("unimple", "mented!("), ("#[ig", "nore"), ("db", "g!(")];
+    let unfinished = unfinished.map(|(begin, end)| format!("{begin}{end}"));
+    let found =
+        lines_with(&crates(), |code| unfinished.iter().any(|mark| code.contains(mark.as_str())));
     report("finish these, or take them out", found);
+}
+
+/// The fuzz targets are a workspace of their own, with a lock file of its own.
+#[test]
+fn the_fuzz_targets_lock_every_dependency() {
+    let lock =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/Cargo.lock"))
+            .unwrap();
+    let lock: toml::Table = lock.parse().unwrap();
+    let locked = |name: &str| {
+        let packages = lock["package"].as_array().unwrap();
+        let package = packages.iter().find(|package| package["name"].as_str() == Some(name))?;
+        let listed = package.get("dependencies").and_then(toml::Value::as_array);
+        let names = listed.into_iter().flatten().filter_map(toml::Value::as_str);
+        Some(names.filter_map(|name| name.split(' ').next()).map(str::to_owned).collect::<Vec<_>>())
+    };
+    let mut found = Vec::new();
+    for each in crates() {
+        let package = format!("sandbank-{}", each.name);
+        let Some(locked) = locked(&package) else { continue };
+        let wanted = each.manifest.get("dependencies").and_then(toml::Value::as_table);
+        for name in wanted.into_iter().flatten().map(|(name, _)| name) {
+            if !locked.contains(name) {
+                found.push(format!("{package}: {name}"));
+            }
+        }
+    }
+    report("run `cargo metadata --manifest-path fuzz/Cargo.toml` to lock these", found);
 }
 
 #[test]

@@ -20,7 +20,8 @@ const METHOD: &str = "`POST /v1/sandboxes`, then a request that only the sandbox
     start requests count until the start is answered, whatever runs inside by then. Destroyed is \
     when `DELETE` is answered; for bwrap and the bare process when they are killed and their last \
     process is gone, for crun and runc when `cat` has seen the end of its input and they have \
-    removed the container. Docker takes part in some of the rounds only.";
+    removed the container. Everybody's turn is several in a row; Docker has a turn in some of the \
+    rounds only.";
 
 #[derive(Clone, Copy)]
 enum Contender<'a> {
@@ -35,27 +36,34 @@ struct Times {
     gone: Duration,
 }
 
+impl Times {
+    fn add_to(&self, samples: &mut Samples, who: &str) {
+        if let Some(answered) = self.answered {
+            samples.add_time(ANSWERED, who, answered);
+        }
+        samples.add_time(READY, who, self.ready);
+        samples.add_time(GONE, who, self.gone);
+    }
+}
+
 pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let mut section = Section::new("Create and destroy", METHOD);
     let contenders = contenders(run, &mut section).await;
-    let rounds = run.scale.warm_up + run.scale.rounds;
+    let (warm_up, rounds) = run.rounds_of_several();
     run.progress.begin("create", rounds);
     let mut samples = Samples::default();
     for round in 0..rounds {
-        for contender in turns(&contenders, round.abs_diff(run.scale.warm_up)) {
-            if contender.is_slow() && !run.slow_take_part(round) {
+        let kept = round.abs_diff(warm_up);
+        for contender in turns(&contenders, kept) {
+            if contender.is_slow() && !run.slow_take_part(kept) {
                 continue;
             }
-            let times = once(run, *contender).await?;
-            if round < run.scale.warm_up {
-                continue;
+            for _ in 0..run.scale.in_a_row {
+                let times = once(run, *contender).await?;
+                if round >= warm_up {
+                    times.add_to(&mut samples, contender.name());
+                }
             }
-            let who = contender.name();
-            if let Some(answered) = times.answered {
-                samples.add_time(ANSWERED, who, answered);
-            }
-            samples.add_time(READY, who, times.ready);
-            samples.add_time(GONE, who, times.gone);
         }
         run.progress.step();
     }

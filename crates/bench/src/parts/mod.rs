@@ -30,10 +30,17 @@ impl Run<'_> {
         &self.daemon.api
     }
 
-    /// Whether this is a round in which peers that take long have a turn, too. The first one that
-    /// is kept is.
+    /// Rounds whose samples are thrown away, and all rounds, of contenders that take turns with
+    /// several samples in a row.
+    fn rounds_of_several(&self) -> (usize, usize) {
+        let warm_up = self.scale.warm_up.div_ceil(self.scale.in_a_row);
+        (warm_up, warm_up + self.scale.rounds.div_ceil(self.scale.in_a_row))
+    }
+
+    /// Whether peers that take long have a turn in this round, too, counted from the first that
+    /// is kept, which is one.
     fn slow_take_part(&self, round: usize) -> bool {
-        round.abs_diff(self.scale.warm_up).is_multiple_of(self.scale.slow_every)
+        round.is_multiple_of(self.scale.slow_every)
     }
 
     pub(crate) async fn measure(&self, part: Part) -> anyhow::Result<Section> {

@@ -32,7 +32,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
         for who in turns(&contenders, round.abs_diff(run.scale.warm_up)) {
             let (pause, resume) = match (run.peers.docker(), &container) {
                 (Some(docker), Some(container)) if *who == DOCKER => {
-                    if !run.slow_take_part(round) {
+                    if !run.slow_take_part(round.abs_diff(run.scale.warm_up)) {
                         continue;
                     }
                     (timed(docker.pause(container)).await?, timed(docker.resume(container)).await?)

@@ -7,8 +7,8 @@ use sandbank_protocol::Ending;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Client, ClientError, segment};
-use crate::failure::Failure;
+use super::{Client, ClientError, TOKEN_IS_MISSING, segment};
+use crate::failure::{Exit, Failure};
 use crate::ui::text;
 
 #[derive(Debug, Serialize)]
@@ -51,6 +51,17 @@ struct Listing {
 }
 
 impl Client {
+    /// Input needs a token even where a command may be started without one; a program that waits
+    /// for what never comes is worse than a refusal.
+    pub(crate) fn check_input(&self, request: &CommandRequest) -> Result<(), Failure> {
+        if self.token.is_some() || request.stdin != "open" {
+            return Ok(());
+        }
+        let message = "standard input can only be passed on with the server's token";
+        Err(Failure::new(Exit::NotPermitted, message)
+            .hint(format!("{TOKEN_IS_MISSING}; a command without input runs with </dev/null")))
+    }
+
     pub(crate) async fn start_command(
         &self,
         sandbox: &str,
@@ -145,7 +156,6 @@ pub(super) fn command_path(sandbox: &str, id: &str, rest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Exit;
 
     #[test]
     fn a_command_is_found_by_the_beginning_of_its_id() {

@@ -8,6 +8,14 @@ use serde::Deserialize;
 use crate::failure::{Exit, Failure};
 use crate::ui::text;
 
+/// What to do where no token is known.
+pub(crate) const TOKEN_IS_MISSING: &str =
+    "set SANDBANK_TOKEN, or SANDBANK_DATA_DIR to the server's data directory";
+
+/// What to do where another server's token was sent.
+const TOKEN_IS_ANOTHERS: &str = "the token that was sent is not this server's: set SANDBANK_TOKEN \
+    to its own, or unset it and set SANDBANK_DATA_DIR to the server's data directory";
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
     #[error("no server answers at {url}: {reason}")]
@@ -35,6 +43,9 @@ pub(crate) struct Refusal {
     pub(crate) request_id: Option<String>,
     #[serde(skip)]
     pub(crate) retry_after: Option<Duration>,
+    /// Whether the refused request carried a token.
+    #[serde(skip)]
+    pub(crate) token_sent: bool,
 }
 
 impl ClientError {
@@ -111,10 +122,8 @@ impl Refusal {
             return Some(format!("only files below {WORKSPACE} can be reached; {relative}"));
         }
         let ours = match (self.status, self.code.as_deref().unwrap_or_default()) {
-            (401 | 403, "permission_denied") => None,
-            (401 | 403, _) => {
-                Some("set SANDBANK_TOKEN; on the server's machine `sandbank token` prints it")
-            }
+            (401, _) if self.token_sent => Some(TOKEN_IS_ANOTHERS),
+            (401, _) => Some(TOKEN_IS_MISSING),
             (404, "sandbox_not_found") => Some("`sandbank ps` lists ids and keys"),
             (404, "command_not_found") => Some("`sandbank inspect SANDBOX` lists its commands"),
             (_, "image_not_found") => {
@@ -209,6 +218,17 @@ mod tests {
     }
 
     #[test]
+    fn a_token_that_is_missing_and_one_of_another_server_are_told_apart() {
+        let hint = |token_sent| {
+            let code = Some("unauthorized".to_owned());
+            let refusal = Refusal { status: 401, code, token_sent, ..Refusal::default() };
+            Failure::from(ClientError::Refused(Box::new(refusal))).hint.unwrap()
+        };
+        assert_eq!(hint(false), TOKEN_IS_MISSING);
+        assert!(hint(true).contains("not this server's"), "{}", hint(true));
+    }
+
+    #[test]
     fn a_path_outside_of_the_workspace_is_answered_with_where_that_is() {
         let failure = failure(400, r#"{"error":"no","code":"outside_workspace"}"#);
         assert!(failure.hint.unwrap().contains(WORKSPACE));
@@ -228,7 +248,7 @@ mod tests {
         };
         let hint = refused("command_not_found").about("sbx7").hint.unwrap();
         assert!(hint.contains("`sandbank inspect sbx7`"), "{hint}");
-        for code in ["image_not_found", "image_in_use"] {
+        for code in ["sandbox_not_found", "image_not_found", "image_in_use"] {
             let hint = Failure::from(refused(code)).hint.unwrap();
             assert!(hint.contains("`sandbank "), "{code}: {hint}");
         }

@@ -17,7 +17,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 
 pub(crate) use commands::{CommandRequest, CommandStatus, PtySize};
-pub(crate) use error::{ClientError, Refusal};
+pub(crate) use error::{ClientError, Refusal, TOKEN_IS_MISSING};
 pub(crate) use files::{Kind, Stat};
 pub(crate) use follow::{Follow, OutputStream, Record};
 pub(crate) use images::Image;
@@ -87,7 +87,11 @@ impl Client {
     /// A successful response whose body is still to be read.
     async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
         let response = request.send().await.map_err(|error| self.trouble(&error))?;
-        if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let token_sent = self.token.is_some();
+        Err(ClientError::Refused(Box::new(Refusal { token_sent, ..refusal(response).await })))
     }
 
     async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
@@ -112,7 +116,7 @@ impl Client {
     }
 }
 
-async fn refusal(response: Response) -> ClientError {
+async fn refusal(response: Response) -> Refusal {
     let status = response.status();
     let retry_after = response.headers().get("retry-after");
     let retry_after =
@@ -124,7 +128,7 @@ async fn refusal(response: Response) -> ClientError {
     if refusal.error.is_empty() {
         refusal.error = format!("the server answered {status}");
     }
-    ClientError::Refused(Box::new(refusal))
+    refusal
 }
 
 pub(crate) fn is_loopback(url: &reqwest::Url) -> bool {

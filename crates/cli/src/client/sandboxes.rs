@@ -122,6 +122,13 @@ impl Client {
         self.json(self.get(&format!("/v1/sandboxes/{}/post-mortem", segment(id)))).await
     }
 
+    /// Removes it, too, but by sandboxd's route, which is open to whoever may create; one that is
+    /// already gone is no error.
+    pub(crate) async fn stop_sandbox(&self, id: &str) -> Result<(), ClientError> {
+        let request = self.post(&format!("/v1/sandboxes/{}:stop", segment(id)));
+        self.send(request.timeout(LIFECYCLE_TIMEOUT)).await.map(drop)
+    }
+
     pub(crate) async fn remove_sandbox(&self, id: &str) -> Result<(), ClientError> {
         let request = self.delete(&format!("/v1/sandboxes/{}", segment(id)));
         self.send(request.timeout(LIFECYCLE_TIMEOUT)).await.map(drop)

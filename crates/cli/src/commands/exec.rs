@@ -36,6 +36,7 @@ pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure
     let mut interrupts = Interrupts::listen()?;
     let connection = Connection::open(context, Reach::Running).await?;
     let client = &connection.client;
+    client.check_input(&request)?;
     let sandbox = client.resolve(&args.sandbox).await?;
     client.start_command(&sandbox, &request).await.map_err(|error| error.about(&sandbox))?;
     if args.detach {

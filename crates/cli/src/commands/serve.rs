@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use clap::Args;
 use sandbank_engine::Standing;
+use sandbank_engine_native::give_back_freed_memory;
 use sandbank_orchestrator::containment::SelfTest;
 use sandbank_server::TokenFile;
 use sandbank_server::config::{self, ConfigFlags, Settings, Sources};
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::daemon::{Daemon, DataDir, Holder, bad_config, bad_token_file, holder};
 use crate::failure::Failure;
+use crate::limits::MEMORY_INTERVAL;
 use crate::log;
 
 #[derive(Debug, Args)]
@@ -70,9 +72,21 @@ pub(crate) async fn run(context: &Context, args: ServeArgs) -> Result<u8, Failur
         tracing::warn!("stopping at once");
         shutdown.force();
     });
+    let tidying = tokio::spawn(tidy_memory());
     let finished = daemon.finish().await;
     stopping.abort();
+    tidying.abort();
     finished.map(|()| 0)
+}
+
+/// What a rush of large transfers needed is not the daemon's for ever.
+async fn tidy_memory() {
+    let mut free = 0;
+    loop {
+        tokio::time::sleep(MEMORY_INTERVAL).await;
+        let looked = tokio::task::spawn_blocking(move || give_back_freed_memory(free)).await;
+        free = looked.unwrap_or(free);
+    }
 }
 
 /// None when told to stop meanwhile; what has been started by then is stopped, unless told again.

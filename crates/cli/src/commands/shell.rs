@@ -69,6 +69,7 @@ pub(crate) async fn run(context: &Context, args: ShellArgs) -> Result<u8, Failur
         return come_back(context, client, &sandbox, &command, &mut interrupts).await;
     }
     let request = login_shell(&args)?;
+    client.check_input(&request)?;
     client.start_command(&sandbox, &request).await?;
     let attachment = Attachment::started(&context.ui, client, &sandbox, &request);
     let outcome = attachment.join(&mut interrupts).await?;

@@ -78,13 +78,21 @@ async fn target_path(
     if !into {
         return Ok(path.to_owned());
     }
-    let canonical =
-        local.canonicalize().map_err(Failure::io(format_args!("read {}", local.display())))?;
-    let name = canonical.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
+    Ok(join(path, &given_name(local)?))
+}
+
+/// As the person wrote it, also for a link; only `.` and `..` must be looked up.
+fn given_name(local: &Path) -> Result<String, Failure> {
+    let named = match local.file_name() {
+        Some(_) => local.to_owned(),
+        None => {
+            local.canonicalize().map_err(Failure::io(format_args!("read {}", local.display())))?
+        }
+    };
+    named.file_name().and_then(|name| name.to_str()).map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!("{} has no name to copy to", local.display()))
             .hint("name the destination file or directory")
-    })?;
-    Ok(join(path, name))
+    })
 }
 
 fn one_file(local: &Path, remote: String, found: &fs::Metadata) -> Plan {
@@ -190,6 +198,18 @@ fn join(directory: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_is_called_what_the_person_called_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("lnk");
+        std::os::unix::fs::symlink("/etc/passwd", &link).unwrap();
+        assert_eq!(given_name(&link).unwrap(), "lnk");
+        assert_eq!(given_name(Path::new("a/b/")).unwrap(), "b");
+        fs::create_dir_all(dir.path().join("real/sub")).unwrap();
+        assert_eq!(given_name(&dir.path().join("real/sub/..")).unwrap(), "real");
+        assert_eq!(given_name(Path::new("/")).unwrap_err().exit, Exit::Usage);
+    }
 
     #[test]
     fn a_tree_is_planned_with_its_empty_directories_and_its_links() {

@@ -41,13 +41,12 @@ impl DataDir {
     /// Makes the directory when it is not there, and takes it for this process.
     pub(crate) fn take(path: &Path) -> Result<Self, Failure> {
         let unusable = |error: std::io::Error| unusable(path, &error);
+        // Making it would only say that something exists.
+        if fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
+            return Err(is_a_file(path));
+        }
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
         let found = fs::metadata(path).map_err(unusable)?;
-        if !found.is_dir() {
-            let message = format!("the data directory {} is not a directory", path.display());
-            return Err(Failure::new(Exit::CannotWrite, message)
-                .hint("name another with --data-dir or SANDBANK_DATA_DIR"));
-        }
         if found.mode() & 0o077 != 0 {
             fs::set_permissions(path, PermissionsExt::from_mode(0o700)).map_err(unusable)?;
         }
@@ -134,11 +133,18 @@ fn in_use(path: &Path) -> Failure {
         .hint("stop it, or name another directory with --data-dir or SANDBANK_DATA_DIR")
 }
 
+fn is_a_file(path: &Path) -> Failure {
+    let message = format!("{} is a file, not a directory", path.display());
+    Failure::new(Exit::CannotWrite, message)
+        .hint("choose another --data-dir, or another SANDBANK_DATA_DIR")
+}
+
 fn unusable(path: &Path, error: &std::io::Error) -> Failure {
     use std::io::ErrorKind as Kind;
     let message = format!("the data directory {} cannot be used: {error}", path.display());
     let hint = match error.kind() {
         Kind::StorageFull | Kind::QuotaExceeded => "free some space on its file system",
+        Kind::NotADirectory => "a part of its path is a file; choose another --data-dir",
         Kind::ReadOnlyFilesystem => "name a writable one with --data-dir or SANDBANK_DATA_DIR",
         _ => {
             "run as a user who may write there, or name another with --data-dir or SANDBANK_DATA_DIR"
@@ -202,6 +208,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let failure = DataDir::take(file.path()).unwrap_err();
         assert_eq!(failure.exit, Exit::CannotWrite);
-        assert!(failure.hint.unwrap().contains("SANDBANK_DATA_DIR"));
+        assert!(failure.message.ends_with("is a file, not a directory"), "{}", failure.message);
+        assert!(failure.hint.unwrap().contains("choose another --data-dir"));
+        let below = DataDir::take(&file.path().join("data")).unwrap_err();
+        assert!(below.hint.unwrap().contains("a part of its path is a file"));
     }
 }

@@ -93,6 +93,8 @@ pub(crate) fn no_engine(error: &EngineError) -> Failure {
         EngineError::Exhausted(_) => {
             Failure::new(Exit::Temporary, message).hint("try again in a moment")
         }
+        EngineError::Taken(_) => Failure::new(Exit::Temporary, message)
+            .hint("stop the other daemon, or name another data directory with --data-dir"),
         _ => Failure::new(Exit::Unsupported, message)
             .hint("`sandbank doctor` shows what this machine lacks and how to get it"),
     }

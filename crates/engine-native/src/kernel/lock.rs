@@ -28,6 +28,15 @@ pub(crate) fn try_lock(path: &Path) -> io::Result<Option<Lock>> {
     }
 }
 
+/// Whether some process has it; makes nothing, and in doubt says yes.
+pub(crate) fn is_locked(path: &Path) -> bool {
+    let mut options = File::options();
+    match options.write(true).custom_flags(libc::O_NOFOLLOW).open(path) {
+        Ok(file) => rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
     match fs::symlink_metadata(path) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sandbank_engine::{DeathCause, EngineError, SandboxId};
 
 use super::table::{Entry, Table};
-use super::{Parts, controls, death, stock};
+use super::{Parts, blocking, controls, death, stock};
 use crate::host::{self, Host};
 use crate::image::ImageStore;
 use crate::kernel::watched::watched;
@@ -25,21 +25,34 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
         .mode(0o700)
         .create(&settings.data_dir)
         .map_err(EngineError::io("make the data directory"))?;
-    let directory = Directory::open(&settings.data_dir)?;
     let rootless = !rustix::process::geteuid().is_root();
-    let host = if rootless { None } else { Some(enter_host(&settings)?) };
+    let host = if rootless { None } else { Some(enter_host(&settings).await?) };
+    match assemble(settings, host.clone()).await {
+        Ok(parts) => Ok(parts),
+        Err(error) => {
+            host.iter().for_each(|host| host.leave());
+            Err(error)
+        }
+    }
+}
+
+/// Whatever can fail comes before the network, which changes the host.
+async fn assemble(
+    settings: NativeSettings,
+    host: Option<Arc<Host>>,
+) -> Result<Arc<Parts>, EngineError> {
+    let directory = Directory::open(&settings.data_dir)?;
     let storage = storage::open(&settings.data_dir, settings.storage, settings.pool_bytes)?;
     let storage_root = storage::Identity::of(storage.root())
         .map_err(EngineError::io("look at the workspace directory"))?;
     let images_from = settings.images_from.as_ref().unwrap_or(&settings.data_dir);
     let images = ImageStore::open(&images_from.join("images"))?;
     let cgroups = cgroup::open(settings.cgroups, &settings.instance, settings.cgroups_ready)?;
-    let networks = if rootless { None } else { Some(open_networks(&settings).await?) };
-    let spawner = Spawner::start(settings.spawner.clone()).await?;
     let runner = runner_file::seal(sandbank_runner_binary::RUNNER)
         .map_err(EngineError::io("make the runner's memory file"))?;
-
+    let boot = boot_id().map_err(EngineError::io("read the boot id"))?;
     let found = find(&directory)?;
+    let spawner = Spawner::start(settings.spawner.clone()).await?;
     let occupied = found.iter().filter_map(|(_, record)| record.as_ref().map(|r| r.uid_slot));
     let user_namespaces = UserNamespaces::new(
         Arc::clone(&spawner),
@@ -48,10 +61,14 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
         settings.user_namespaces_ready,
         occupied,
     )?;
+    let networks = match &host {
+        Some(host) => Some(open_networks(&settings, host).await?),
+        None => None,
+    };
     let shortcomings = controls::find_shortcomings(&*cgroups);
     let parts = Arc::new(Parts {
         settings,
-        rootless,
+        rootless: host.is_none(),
         host,
         directory,
         table: Table::default(),
@@ -63,7 +80,7 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
         cgroups,
         spawner,
         user_namespaces,
-        boot: boot_id().map_err(EngineError::io("read the boot id"))?,
+        boot,
         runner,
         seccomp_hex: seccomp::program_hex(),
         stock: stock::Stock::default(),
@@ -71,24 +88,34 @@ pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, En
         report: controls::Cache::default(),
     });
     for (id, record) in found {
-        adopt(&parts, id, record).await?;
+        if let Err(error) = adopt(&parts, id, record).await {
+            shutdown(&parts).await;
+            return Err(error);
+        }
     }
     stock::keep(&parts);
     Ok(parts)
 }
 
 /// Before anything of ours is made, and with what dead daemons left cleared away.
-fn enter_host(settings: &NativeSettings) -> Result<Arc<Host>, EngineError> {
-    let host = Host::enter(std::path::Path::new(host::DIRECTORY), &settings.instance)?;
-    host.clear_dead(cgroup::sweep);
-    Ok(Arc::new(host))
+async fn enter_host(settings: &NativeSettings) -> Result<Arc<Host>, EngineError> {
+    let instance = settings.instance.clone();
+    let enter = move || {
+        let host = Host::enter(std::path::Path::new(host::DIRECTORY), &instance)?;
+        host.clear_dead(cgroup::sweep);
+        Ok(Arc::new(host))
+    };
+    blocking(enter).await
 }
 
-async fn open_networks(settings: &NativeSettings) -> Result<Networks, EngineError> {
+async fn open_networks(
+    settings: &NativeSettings,
+    host: &Arc<Host>,
+) -> Result<Networks, EngineError> {
     Networks::open(NetworkSettings {
         subnet: settings.subnet,
         pool_size: settings.networks_ready,
-        instance: settings.instance.clone(),
+        host: Arc::clone(host),
         state_dir: settings.data_dir.join("network"),
     })
     .await

@@ -2,11 +2,10 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rtnetlink::Handle;
-use sandbank_engine::InstanceId;
 
 use super::forward_policy::Passage;
 use super::limits::{HOST_ADDRESSES, LINK_POLL, LOCK_PATIENCE, MTU};
@@ -14,7 +13,7 @@ use super::rules::{self, Rules};
 use super::shared::Shared;
 use super::subnet::{CANDIDATES, Subnet};
 use super::{forwarding, link, ranges, resolver, tool};
-use crate::host;
+use crate::host::Host;
 use crate::kernel::lock::Lock;
 
 /// What sandboxes made now are given.
@@ -30,38 +29,25 @@ pub(super) struct Outside {
 struct Current {
     /// The instance's subnet, with the lock that makes it so.
     held: Option<(Subnet, Lock)>,
-    /// That this instance's daemon runs.
-    alive: Option<Lock>,
+    /// Whether what dead daemons left is cleared away.
+    cleared: bool,
     /// The rules in force.
     rules: Option<Rules>,
     outside: Result<Outside, String>,
 }
 
 pub(super) struct Egress {
-    instance: String,
+    shared: Shared,
     /// Beginning of the names of our links: no other instance's links begin so.
     pub(super) links: String,
     table: String,
     wanted: Subnet,
     /// Remembers the subnet: machines that outlive the daemon have addresses of it.
     subnet_file: PathBuf,
-    places: Places,
+    resolver_files: Vec<PathBuf>,
     /// Reports and reads are quick; changes are made by one task at a time.
     current: Mutex<Current>,
     changing: tokio::sync::Mutex<()>,
-}
-
-/// Where the host is looked at; tests have hosts of their own.
-pub(super) struct Places {
-    pub(super) resolver_files: Vec<PathBuf>,
-    pub(super) shared_dir: PathBuf,
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        let shared_dir = PathBuf::from(host::DIRECTORY);
-        Self { resolver_files: resolver::default_files(), shared_dir }
-    }
 }
 
 /// Beginning of the names of all instances' links.
@@ -102,27 +88,22 @@ async fn patiently(
 impl Egress {
     pub(super) fn new(
         wanted: Subnet,
-        instance: &InstanceId,
+        host: Arc<Host>,
         state_dir: &std::path::Path,
-        places: Places,
+        resolver_files: Vec<PathBuf>,
     ) -> Self {
         let outside = Err("the network is still being prepared".to_owned());
-        let current = Current { held: None, alive: None, rules: None, outside };
+        let current = Current { held: None, cleared: false, rules: None, outside };
         Self {
-            instance: instance.as_str().to_owned(),
-            links: links_of(instance.as_str()),
-            table: rules::table_of(instance.as_str()),
+            links: links_of(host.instance()),
+            table: rules::table_of(host.instance()),
+            shared: Shared::new(host),
             wanted,
             subnet_file: state_dir.join("subnet"),
-            places,
+            resolver_files,
             current: Mutex::new(current),
             changing: tokio::sync::Mutex::new(()),
         }
-    }
-
-    fn shared(&self) -> Result<Shared, String> {
-        let dir = &self.places.shared_dir;
-        Shared::open(dir).map_err(|error| format!("{} cannot be made: {error}", dir.display()))
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
@@ -155,15 +136,13 @@ impl Egress {
         if !tool::is_installed("nft") {
             return Err("nft is not installed; install the package nftables".to_owned());
         }
-        let shared = self.shared()?;
-        self.come_alive(&shared, netlink).await?;
-        let subnet = self.hold_subnet(&shared, netlink).await?;
-        let files = self.places.resolver_files.clone();
+        let subnet = self.hold_subnet(netlink).await?;
+        let files = self.resolver_files.clone();
         let resolvers = blocking(move || Ok(resolver::find(&files))).await?;
         let uplinks =
             link::uplinks(netlink, &resolvers).await.map_err(io("read the host's routes"))?;
         let names: Vec<String> = uplinks.iter().map(|(name, _)| name.clone()).collect();
-        let guarded = plan_forwarding(&shared, &names)?;
+        let guarded = plan_forwarding(&self.shared, &names)?;
         let rules = Rules {
             table: self.table.clone(),
             links: self.links.clone(),
@@ -172,7 +151,9 @@ impl Egress {
             guarded: guarded.clone(),
         };
         self.enforce(rules).await?;
-        // Only now: the rules that keep it to sandboxes are in force.
+        // Only now: the rules that keep forwarding to sandboxes are in force, and may be the only
+        // ones that do.
+        self.clear_dead(netlink).await?;
         for link in &guarded {
             forwarding::set(link, true).map_err(|error| {
                 format!("{link} does not forward: {error}; {}", forwarding::FIX)
@@ -202,33 +183,32 @@ impl Egress {
         result
     }
 
-    /// Once: says that this daemon runs, and clears away what dead ones left.
-    async fn come_alive(&self, shared: &Shared, netlink: &Handle) -> Result<(), String> {
-        if self.current().alive.is_some() {
+    /// Once: clears away what dead daemons left.
+    async fn clear_dead(&self, netlink: &Handle) -> Result<(), String> {
+        if self.current().cleared {
             return Ok(());
         }
-        let lock = patiently(|| shared.lock_instance(&self.instance)).await;
-        let lock = lock
-            .map_err(io("lock the instance"))?
-            .ok_or("another daemon runs with this data directory; stop it")?;
-        self.current().alive = Some(lock);
         let links = link::named(netlink, LINKS).await.map_err(io("list the host's links"))?;
-        let (shared, own) = (shared.clone(), self.instance.clone());
+        self.shared.forget_free_subnets();
+        let host = Arc::clone(self.shared.host());
         blocking(move || {
-            for instance in rules::instances().into_iter().filter(|id| *id != own) {
+            for instance in rules::instances().into_iter().filter(|id| *id != host.instance()) {
                 let used = links.iter().any(|(_, name)| name.starts_with(&links_of(&instance)));
-                if !used && let Ok(Some(_dead)) = shared.lock_instance(&instance) {
-                    rules::unload(&rules::table_of(&instance));
-                    shared.forget_instance(&instance);
+                if !used && let Some(_dead) = host.hold_dead(&instance) {
+                    let table = rules::table_of(&instance);
+                    Passage { links: &links_of(&instance), table: &table }.close();
+                    rules::unload(&table);
                 }
             }
             Ok(())
         })
-        .await
+        .await?;
+        self.current().cleared = true;
+        Ok(())
     }
 
     /// The subnet of this instance: the one it has, or the first that clashes with nothing.
-    async fn hold_subnet(&self, shared: &Shared, netlink: &Handle) -> Result<Subnet, String> {
+    async fn hold_subnet(&self, netlink: &Handle) -> Result<Subnet, String> {
         if let Some((subnet, _)) = &self.current().held {
             return Ok(*subnet);
         }
@@ -255,10 +235,8 @@ impl Egress {
             if own.is_empty() && routes.iter().filter(clash).any(|route| !is_own(route)) {
                 continue;
             }
-            let lock = match remembered == Some(subnet) {
-                true => patiently(|| shared.lock_subnet(subnet)).await,
-                false => shared.lock_subnet(subnet),
-            };
+            // One that nobody has may still be looked at by another daemon.
+            let lock = patiently(|| self.shared.lock_subnet(subnet)).await;
             if let Some(lock) = lock.map_err(io("lock a subnet"))? {
                 std::fs::write(&self.subnet_file, subnet.to_string())
                     .map_err(io("remember the subnet"))?;
@@ -278,11 +256,22 @@ impl Egress {
         })
     }
 
-    /// Leaves the host as it was found, as far as no other instance needs it otherwise.
+    /// Leaves the host as it was found, as far as no other instance needs it otherwise. Forwarding
+    /// ends before the rules that keep it to sandboxes.
     pub(super) async fn undo(&self, netlink: &Handle) {
         let _changing = self.changing.lock().await;
+        let outside = Err("the network has been closed".to_owned());
+        let closed = Current { held: None, cleared: false, rules: None, outside };
+        let before = std::mem::replace(&mut *self.current(), closed);
+        // First: of two that leave at once, at least one must find nobody.
+        if let Some((subnet, lock)) = before.held {
+            self.shared.give_up(subnet, lock);
+        }
         // Machines of a daemon that is not running still need what they have.
-        let machines = link::named(netlink, LINKS).await.is_ok_and(|links| !links.is_empty());
+        let machines = link::named(netlink, LINKS).await.map_or(true, |links| !links.is_empty());
+        if !machines && !self.shared.is_used() {
+            restore_forwarding(&self.shared);
+        }
         let (links, table) = (self.links.clone(), self.table.clone());
         let _ = blocking(move || {
             if tool::is_installed("nft") {
@@ -292,15 +281,7 @@ impl Egress {
             Ok(())
         })
         .await;
-        if let Ok(shared) = self.shared() {
-            if !machines && !shared.has_others(&self.instance) {
-                restore_forwarding(&shared);
-            }
-            shared.forget_instance(&self.instance);
-        }
         let _ = std::fs::remove_file(&self.subnet_file);
-        let outside = Err("the network has been closed".to_owned());
-        *self.current() = Current { held: None, alive: None, rules: None, outside };
     }
 }
 

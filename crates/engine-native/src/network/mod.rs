@@ -30,18 +30,19 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sandbank_engine::{Control, EngineError, InstanceId, NetworkMode, SandboxId};
+use sandbank_engine::{Control, EngineError, NetworkMode, SandboxId};
 
-use self::egress::{Egress, Places};
+use self::egress::Egress;
 use self::pool::Pool;
 pub use self::subnet::{InvalidSubnet, Subnet};
+use crate::host::Host;
 
 #[derive(Debug, Clone)]
 pub(crate) struct NetworkSettings {
     pub(crate) subnet: Subnet,
     /// Ready namespaces kept per mode.
     pub(crate) pool_size: usize,
-    pub(crate) instance: InstanceId,
+    pub(crate) host: Arc<Host>,
     /// Made if it is missing; the instance's subnet is remembered there.
     pub(crate) state_dir: PathBuf,
 }
@@ -64,14 +65,18 @@ impl Networks {
     /// Makes the first namespaces. Without egress this still succeeds; see
     /// [`Networks::egress_available`].
     pub(crate) async fn open(settings: NetworkSettings) -> Result<Self, EngineError> {
-        Self::open_with(settings, Places::default()).await
+        Self::open_with(settings, resolver::default_files()).await
     }
 
-    async fn open_with(settings: NetworkSettings, places: Places) -> Result<Self, EngineError> {
-        let NetworkSettings { subnet, pool_size, instance, state_dir } = settings;
+    /// Tests have resolvers of their own.
+    async fn open_with(
+        settings: NetworkSettings,
+        resolver_files: Vec<PathBuf>,
+    ) -> Result<Self, EngineError> {
+        let NetworkSettings { subnet, pool_size, host, state_dir } = settings;
         std::fs::create_dir_all(&state_dir)
             .map_err(EngineError::io("create the network's directory"))?;
-        let egress = Egress::new(subnet, &instance, &state_dir, places);
+        let egress = Egress::new(subnet, host, &state_dir, resolver_files);
         let pool = Pool::open(egress, pool_size).await.map_err(|error| {
             EngineError::ControlUnavailable {
                 control: Control::NetworkNone,

@@ -1,110 +1,97 @@
-//! What the instances on one host must agree on: subnets, forwarding, and who is alive.
-//!
-//! It lives in a directory that a reboot empties. Locks are held by open files, so a daemon that
-//! dies in any way gives them back; what it leaves on the host is then cleared away by the next.
+//! What the networks of all instances on one host must agree on: subnets and forwarding.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::subnet::Subnet;
-use crate::kernel::lock::{Lock, try_lock};
+use crate::host::Host;
+use crate::kernel::lock::Lock;
 
-const INSTANCE: &str = "instance-";
+const SUBNET: &str = "subnet-";
 const FORWARDING: &str = "forwarding-";
 
-#[derive(Debug, Clone)]
-pub(super) struct Shared {
-    dir: PathBuf,
-}
+pub(super) struct Shared(Arc<Host>);
 
 impl Shared {
-    pub(super) fn open(dir: &Path) -> io::Result<Self> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        Ok(Self { dir: dir.to_owned() })
+    pub(super) fn new(host: Arc<Host>) -> Self {
+        Self(host)
     }
 
-    /// None when another process has it.
-    fn lock(&self, name: &str) -> io::Result<Option<Lock>> {
-        try_lock(&self.dir.join(name))
+    pub(super) fn host(&self) -> &Arc<Host> {
+        &self.0
     }
 
+    /// None when another daemon has it. Machines of a daemon that is dead keep theirs by its route.
     pub(super) fn lock_subnet(&self, subnet: Subnet) -> io::Result<Option<Lock>> {
-        self.lock(&format!("subnet-{}-{}", subnet.address(), subnet.prefix()))
+        self.0.lock(&subnet_name(subnet))
     }
 
-    pub(super) fn lock_instance(&self, id: &str) -> io::Result<Option<Lock>> {
-        self.lock(&format!("{INSTANCE}{id}"))
+    pub(super) fn give_up(&self, subnet: Subnet, lock: Lock) {
+        self.0.remove(&subnet_name(subnet));
+        drop(lock);
     }
 
-    /// Its lock must be held by the caller, who then has no more use for it.
-    pub(super) fn forget_instance(&self, id: &str) {
-        let _ = std::fs::remove_file(self.dir.join(format!("{INSTANCE}{id}")));
+    /// Whether a daemon has a subnet. In doubt one has.
+    pub(super) fn is_used(&self) -> bool {
+        self.0.names(SUBNET).any(|rest| self.0.is_locked(&format!("{SUBNET}{rest}")))
     }
 
-    fn names(&self, prefix: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter_map(|name| name.strip_prefix(prefix).map(str::to_owned)).collect()
-    }
-
-    /// Whether a daemon other than `own` runs.
-    pub(super) fn has_others(&self, own: &str) -> bool {
-        let others = self.names(INSTANCE).into_iter().filter(|id| id != own);
-        others.into_iter().any(|id| matches!(self.lock_instance(&id), Ok(None)))
+    /// Removes the locks that dead daemons left.
+    pub(super) fn forget_free_subnets(&self) {
+        for name in self.0.names(SUBNET).map(|rest| format!("{SUBNET}{rest}")) {
+            if let Ok(Some(_free)) = self.0.lock(&name) {
+                self.0.remove(&name);
+            }
+        }
     }
 
     /// Links whose forwarding an instance turned on.
     pub(super) fn forwarded(&self) -> Vec<String> {
-        let mut links = self.names(FORWARDING);
+        let mut links: Vec<_> = self.0.names(FORWARDING).collect();
         links.sort();
         links
     }
 
     /// To be called before it is turned on.
     pub(super) fn note_forwarded(&self, link: &str) -> io::Result<()> {
-        File::create(self.dir.join(format!("{FORWARDING}{link}"))).map(drop)
+        self.0.note(&format!("{FORWARDING}{link}"))
     }
 
     pub(super) fn forget_forwarded(&self, link: &str) {
-        let _ = std::fs::remove_file(self.dir.join(format!("{FORWARDING}{link}")));
+        self.0.remove(&format!("{FORWARDING}{link}"));
     }
+}
+
+fn subnet_name(subnet: Subnet) -> String {
+    format!("{SUBNET}{}-{}", subnet.address(), subnet.prefix())
 }
 
 #[cfg(test)]
 mod tests {
+    use sandbank_engine::InstanceId;
+
     use super::*;
 
     #[test]
-    fn a_lock_is_free_again_with_its_holder() {
+    fn locks_of_dead_daemons_go_and_those_of_living_ones_stay() {
         let dir = tempfile::tempdir().unwrap();
-        let (one, two) = (Shared::open(dir.path()).unwrap(), Shared::open(dir.path()).unwrap());
+        let shared = || Shared(Arc::new(Host::enter(dir.path(), &InstanceId::random()).unwrap()));
+        let (one, two) = (shared(), shared());
+        let free: Subnet = "10.99.0.0/24".parse().unwrap();
         let held = one.lock_subnet(Subnet::default()).unwrap();
         assert!(held.is_some());
+        drop(one.lock_subnet(free).unwrap());
+        let is_there = |subnet| dir.path().join(subnet_name(subnet)).exists();
+        // A child that another test is starting may hold a lock for a moment more.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while is_there(free) {
+            assert!(std::time::Instant::now() < deadline, "the lock is left");
+            two.forget_free_subnets();
+        }
+        assert!(is_there(Subnet::default()));
         assert!(two.lock_subnet(Subnet::default()).unwrap().is_none());
-        assert!(two.lock_subnet("10.99.0.0/24".parse().unwrap()).unwrap().is_some());
-        drop(held);
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while two.lock_subnet(Subnet::default()).unwrap().is_none() {
-            assert!(std::time::Instant::now() < deadline, "the lock is not given back");
-            std::thread::yield_now();
-        }
-    }
-
-    #[test]
-    fn only_living_instances_count() {
-        let dir = tempfile::tempdir().unwrap();
-        let shared = Shared::open(dir.path()).unwrap();
-        let _own = shared.lock_instance("own").unwrap().unwrap();
-        drop(shared.lock_instance("dead").unwrap());
-        // A child that another test is starting may hold it for a moment more.
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while shared.has_others("own") {
-            assert!(std::time::Instant::now() < deadline, "a dead instance counts as alive");
-            std::thread::yield_now();
-        }
-        let _living = shared.lock_instance("living").unwrap().unwrap();
-        assert!(shared.has_others("own"));
+        assert!(two.is_used());
+        one.give_up(Subnet::default(), held.unwrap());
+        assert!(!two.is_used() && !is_there(Subnet::default()));
     }
 }

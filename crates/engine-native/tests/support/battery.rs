@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use sandbank_engine::{Control, Engine, NetworkMode, SandboxId};
-use sandbank_protocol::containment::{
-    BatteryPlan, Finding, Outcome, PROBES, PROGRAM, Probe, Side, WORD,
-};
+use sandbank_engine::{Control, Engine, SandboxId};
+use sandbank_protocol::containment::{BatteryPlan, Finding, Outcome, PROBES, PROGRAM, Probe, WORD};
 
 use super::TestEngine;
 
@@ -13,34 +11,16 @@ use super::TestEngine;
 /// configuration is left out.
 pub async fn attack(test: &TestEngine, id: &SandboxId) -> Vec<Finding> {
     let before = test.engine.confinement(id).await.unwrap();
-    let (spec, expected) = (before.spec, before.expected);
-    let plan = BatteryPlan {
-        identity: expected.identity,
-        unreachable: expected.unreachable,
-        hidden: expected.hidden,
-        fixed: expected.fixed,
-        limits: expected.limits,
-        burst: Some(spec.limits.pids),
-        fill: spec.limits.disk_bytes.filter(|_| expected.quota),
-        loopback_only: spec.network == NetworkMode::None,
-        private: expected.private,
-    };
+    let plan = before.battery_plan(true);
     let inside = run(test, id, &plan).await;
     let after = test.engine.confinement(id).await.unwrap();
-    let find = |probe: &Probe| match probe.side {
-        Side::Inside => inside.iter().find(|finding| finding.probe == probe.name).cloned(),
-        Side::Host => after.seen.iter().find(|seen| seen.probe == probe.name).map(|seen| {
-            let outcome = if seen.held { Outcome::Held } else { Outcome::Failed };
-            Finding::new(seen.probe, outcome, seen.evidence.clone())
-        }),
-    };
     let claimed = |probe: &&Probe| {
         let control = Control::named(probe.control).unwrap();
         !after.without.iter().any(|(without, _)| *without == control)
     };
     let silent = |probe: &Probe| Finding::new(probe.name, Outcome::Failed, "no answer");
     let probes = PROBES.iter().filter(claimed);
-    probes.map(|probe| find(probe).unwrap_or_else(|| silent(probe))).collect()
+    probes.map(|probe| after.finding(probe, &inside).unwrap_or_else(|| silent(probe))).collect()
 }
 
 pub async fn run(test: &TestEngine, id: &SandboxId, plan: &BatteryPlan) -> Vec<Finding> {

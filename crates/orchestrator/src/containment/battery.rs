@@ -3,29 +3,12 @@
 use std::collections::BTreeMap;
 
 use sandbank_channel::{ChannelError, RunnerClient};
-use sandbank_engine::{Confinement, NetworkMode, SandboxId};
+use sandbank_engine::SandboxId;
 use sandbank_protocol::containment::{BatteryPlan, Finding, PROGRAM, WORD};
 use sandbank_protocol::{CommandId, CommandSpec, Ending, Frame, StdinMode, StreamKind};
 use tokio::time::timeout;
 
 use crate::limits::{BATTERY_DEADLINE, BATTERY_MARGIN, BATTERY_OUTPUT_BYTES};
-
-/// `alone`: nothing else runs in the sandbox, so limits may be run into.
-pub(crate) fn plan(confinement: &Confinement, alone: bool) -> BatteryPlan {
-    let (spec, expected) = (&confinement.spec, confinement.expected.clone());
-    let quota = spec.limits.disk_bytes.filter(|_| expected.quota);
-    BatteryPlan {
-        identity: expected.identity,
-        unreachable: expected.unreachable,
-        hidden: expected.hidden,
-        fixed: expected.fixed,
-        limits: expected.limits,
-        burst: alone.then_some(spec.limits.pids),
-        fill: quota.filter(|_| alone),
-        loopback_only: spec.network == NetworkMode::None,
-        private: expected.private,
-    }
-}
 
 /// What the battery printed and is understood; what is missing is for the judge to notice. One
 /// that had to be cut short has found nothing: a slow machine is not a leaking one.

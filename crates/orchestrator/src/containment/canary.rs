@@ -47,7 +47,7 @@ async fn examine(
     let stream = engine.connect(id).await?;
     let (client, _) = RunnerClient::connect(stream).await?;
     let confinement = engine.confinement(id).await?;
-    let inside = battery::run(&client, &battery::plan(&confinement, true)).await?;
+    let inside = battery::run(&client, &confinement.battery_plan(true)).await?;
     // Again: after the attacks it must still be so.
     let confinement = engine.confinement(id).await?;
     Ok(judge::judge(engine, &confinement, &inside, started.elapsed()))

@@ -1,7 +1,9 @@
 //! Whether sandboxes may be made: not before what would hold them was attacked.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sandbank_engine::ImageName;
 
 use super::{SelfTest, Tested};
 use crate::OrchestratorError;
@@ -12,19 +14,49 @@ use crate::limits::{FIRST_RETEST, LAST_RETEST};
 pub(crate) struct Clearance {
     /// Why none may be made.
     withheld: Mutex<Option<String>>,
+    /// Images of which none may be made: they are on their way, or not tested yet.
+    images: Mutex<Vec<ImageName>>,
     /// Held while there are canaries: the sweep would take them for machines without an owner.
     pub(crate) canaries: tokio::sync::Mutex<()>,
 }
 
 impl Clearance {
-    pub(crate) fn check(&self) -> Result<(), OrchestratorError> {
-        let withheld = self.withheld.lock().unwrap_or_else(PoisonError::into_inner);
-        withheld.clone().map_or(Ok(()), |reason| Err(OrchestratorError::Untested(reason)))
+    pub(crate) fn check(&self, image: &ImageName) -> Result<(), OrchestratorError> {
+        let withheld = lock(&self.withheld).clone();
+        let reason = withheld.or_else(|| {
+            let is_new = lock(&self.images).contains(image);
+            is_new.then(|| format!("the image {image} is being imported"))
+        });
+        reason.map_or(Ok(()), |reason| Err(OrchestratorError::Untested(reason)))
     }
 
     pub(crate) fn set(&self, withheld: Option<String>) {
-        *self.withheld.lock().unwrap_or_else(PoisonError::into_inner) = withheld;
+        *lock(&self.withheld) = withheld;
     }
+
+    /// Nothing is made of this image for as long as the answer lives.
+    pub(super) fn withhold(&self, image: ImageName) -> Withheld<'_> {
+        lock(&self.images).push(image.clone());
+        Withheld { clearance: self, image }
+    }
+}
+
+pub(super) struct Withheld<'a> {
+    clearance: &'a Clearance,
+    image: ImageName,
+}
+
+impl Drop for Withheld<'_> {
+    fn drop(&mut self) {
+        let mut images = lock(&self.clearance.images);
+        if let Some(place) = images.iter().position(|image| *image == self.image) {
+            images.swap_remove(place);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tests until there is a result, which lifts the refusal unless something got out. None when the
@@ -51,5 +83,25 @@ pub(crate) async fn catch_up(context: &Context, test: SelfTest, data_dir: &Path)
                 clearance.set(Some(error.to_string()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_made_of_an_image_that_is_on_its_way() {
+        let clearance = Clearance::default();
+        let (new, other): (ImageName, ImageName) = ("new".parse().unwrap(), ImageName::host());
+        let (first, second) = (clearance.withhold(new.clone()), clearance.withhold(new.clone()));
+        drop(first);
+        let refused = clearance.check(&new);
+        assert!(matches!(refused, Err(OrchestratorError::Untested(_))), "{refused:?}");
+        clearance.check(&other).unwrap();
+        drop(second);
+        clearance.check(&new).unwrap();
+        clearance.set(Some("no test".to_owned()));
+        assert!(clearance.check(&other).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sandbank_engine::{Confinement, Control, Engine};
-use sandbank_protocol::containment::{Finding, Outcome, PROBES, Probe, Side};
+use sandbank_protocol::containment::{Finding, Outcome, PROBES, Probe};
 
 use super::{Containment, ProbeResult, ProbeStanding};
 
@@ -16,37 +16,23 @@ pub(crate) fn judge(
 ) -> Containment {
     let results = PROBES.iter().filter_map(|probe| {
         let control = Control::named(probe.control)?;
-        let (outcome, evidence) = seen(probe, confinement, inside);
-        let (standing, evidence) = stands(engine, confinement, control, outcome, evidence);
+        let finding = confinement.finding(probe, inside).unwrap_or_else(|| silent(probe));
+        let (standing, evidence) = stands(engine, confinement, control, finding);
         Some(ProbeResult { probe: probe.name.to_owned(), control, standing, evidence })
     });
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     Containment { probes: results.collect(), duration_ms }
 }
 
-fn seen(probe: &Probe, confinement: &Confinement, inside: &[Finding]) -> (Outcome, String) {
-    let silent = || (Outcome::Failed, "the probe gave no answer".to_owned());
-    match probe.side {
-        Side::Inside => inside
-            .iter()
-            .find(|finding| finding.probe == probe.name)
-            .map_or_else(silent, |finding| (finding.outcome, finding.evidence.clone())),
-        Side::Host => {
-            let finding = confinement.seen.iter().find(|finding| finding.probe == probe.name);
-            finding.map_or_else(silent, |finding| {
-                let outcome = if finding.held { Outcome::Held } else { Outcome::Failed };
-                (outcome, finding.evidence.clone())
-            })
-        }
-    }
+fn silent(probe: &Probe) -> Finding {
+    Finding::new(probe.name, Outcome::Failed, "the probe gave no answer")
 }
 
 fn stands(
     engine: &dyn Engine,
     confinement: &Confinement,
     control: Control,
-    outcome: Outcome,
-    evidence: String,
+    Finding { outcome, evidence, .. }: Finding,
 ) -> (ProbeStanding, String) {
     let known = confinement.without.iter().find(|(missing, _)| *missing == control);
     match (outcome, known) {

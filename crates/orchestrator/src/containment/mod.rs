@@ -8,6 +8,7 @@
 mod battery;
 mod canary;
 mod clearance;
+mod import;
 mod judge;
 mod record;
 mod report;
@@ -16,6 +17,7 @@ mod self_test;
 pub use report::{Containment, ProbeResult, ProbeStanding};
 pub use self_test::{SelfTest, Tested, attack_all};
 
-pub(crate) use battery::{plan, run};
+pub(crate) use battery::run;
 pub(crate) use clearance::{Clearance, catch_up};
+pub(crate) use import::import;
 pub(crate) use judge::judge;

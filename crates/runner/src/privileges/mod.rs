@@ -9,11 +9,11 @@ mod landlock;
 mod seccomp;
 
 pub(crate) use identity::{AsRunner, FileIdentity};
-pub(crate) use seccomp::{Program, hide_clone3};
+pub(crate) use seccomp::Program;
 
 use std::io;
 
-use sandbank_protocol::RunnerConfig;
+use sandbank_protocol::{CgroupVersion, RunnerConfig};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfineError {
@@ -33,7 +33,11 @@ impl ConfineError {
 
 /// The whole sequence. The order matters: dropping capabilities needs one of them, file rights
 /// change before landlock opens its paths, and seccomp forbids what came before it.
-pub(crate) fn confine(config: &RunnerConfig) -> Result<FileIdentity, ConfineError> {
+///
+/// Returns whose rights files are used with, and the filter that commands get beside the runner's.
+pub(crate) fn confine(
+    config: &RunnerConfig,
+) -> Result<(FileIdentity, Option<Program>), ConfineError> {
     refuse_inspection()?;
     let identity = FileIdentity::new(config.workload.as_ref());
     if config.workload.is_some() {
@@ -46,10 +50,23 @@ pub(crate) fn confine(config: &RunnerConfig) -> Result<FileIdentity, ConfineErro
     if let Some(landlock) = &config.landlock {
         landlock::restrict(&landlock.writable)?;
     }
-    if let Some(hex) = &config.seccomp_hex {
-        Program::from_hex(hex)?.install()?;
+    let for_commands = match &config.seccomp_hex {
+        Some(hex) => filter_calls(hex, config)?,
+        None => None,
+    };
+    Ok((identity, for_commands))
+}
+
+/// A filter for every command costs each of them its compilation. It is needed only where the
+/// runner itself uses what they may not.
+fn filter_calls(hex: &str, config: &RunnerConfig) -> Result<Option<Program>, ConfineError> {
+    Program::from_hex(hex)?.install()?;
+    let cgroup = config.cgroup.as_ref();
+    if cgroup.is_some_and(|cgroup| cgroup.version == CgroupVersion::V2) {
+        return Ok(Some(seccomp::hide_clone3()));
     }
-    Ok(identity)
+    seccomp::hide_clone3().install()?;
+    Ok(None)
 }
 
 /// Nothing in the sandbox may read the runner's memory or descriptors. Exec resets this flag,

@@ -1,4 +1,5 @@
-//! Seccomp: the engine's filter for runner and commands, and a small one for commands only.
+//! Seccomp: the engine's filter, and a small one beside it that hides `clone3`, from commands only
+//! where the runner needs it itself.
 
 use super::ConfineError;
 
@@ -49,8 +50,9 @@ impl Program {
 }
 
 /// Answers `clone3` with ENOSYS: its flags are out of a filter's sight, so commands must fall
-/// back to `clone`, whose flags the engine's filter checks. The runner itself needs it.
-pub(crate) fn hide_clone3() -> Program {
+/// back to `clone`, whose flags the engine's filter checks. The runner itself needs it to start
+/// commands in a v2 cgroup.
+pub(super) fn hide_clone3() -> Program {
     let load_number = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
     let is_clone3 = libc::sock_filter {
         code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,

@@ -206,7 +206,11 @@ unsafe fn exec(program: &Pointers) -> c_int {
     unsafe {
         while !(*candidate).is_null() {
             let (arguments, environment) = (program.arguments, program.environment);
-            libc::syscall(libc::SYS_execve, *candidate, arguments, environment);
+            // Exec prepares a whole process before it looks whether there is a file.
+            let found = libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, *candidate, libc::F_OK);
+            if found == 0 {
+                libc::syscall(libc::SYS_execve, *candidate, arguments, environment);
+            }
             errno = *libc::__errno_location();
             match errno {
                 libc::EACCES => denied = true,

@@ -52,7 +52,7 @@ pub(crate) enum SpawnError {
 pub(crate) struct Spawner {
     stack: Stack,
     identity: Option<Identity>,
-    /// Present when the engine gave a seccomp filter; see [`privileges::hide_clone3`].
+    /// What commands get beside the runner's own filter.
     filter: Option<privileges::Program>,
     /// Above the runner's own, so that a command dies first when memory runs out.
     oom_score: CString,
@@ -63,7 +63,7 @@ pub(crate) struct Spawner {
 impl Spawner {
     pub(crate) fn new(
         identity: FileIdentity,
-        filtered: bool,
+        filter: Option<privileges::Program>,
         open_files: libc::rlimit,
     ) -> io::Result<Self> {
         // SAFETY: a size of 0 asks for the number of groups only.
@@ -73,7 +73,7 @@ impl Spawner {
         Ok(Self {
             stack: Stack::new()?,
             identity,
-            filter: filtered.then(privileges::hide_clone3),
+            filter,
             oom_score: command_oom_score(),
             open_files,
         })

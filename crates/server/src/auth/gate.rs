@@ -43,7 +43,9 @@ pub(crate) struct Caller {
 enum Identity {
     /// It has none.
     Anonymous,
-    /// It has some, and they are worth nothing here: unknown, revoked or malformed.
+    /// It has some that are no token, such as one without `Bearer` before it.
+    Malformed,
+    /// It has a token that is worth nothing here: unknown or revoked.
     Rejected,
     Known(Principal),
 }
@@ -71,7 +73,7 @@ impl Gate {
     async fn identity(&self, headers: &HeaderMap) -> ApiResult<Identity> {
         Ok(match token::presented(headers) {
             Presented::Nothing => Identity::Anonymous,
-            Presented::Malformed => Identity::Rejected,
+            Presented::Malformed => Identity::Malformed,
             Presented::Token(token) => {
                 self.tokens.principal(token).await?.map_or(Identity::Rejected, Identity::Known)
             }
@@ -92,7 +94,10 @@ impl Gate {
         match identity {
             Identity::Known(principal) if principal.scope.allows(needed) => Ok(()),
             Identity::Known(principal) => Err(forbidden(principal.scope, needed)),
-            Identity::Rejected => Err(rejected()),
+            Identity::Malformed => {
+                Err(rejected("the credentials are not of the form `Authorization: Bearer <token>`"))
+            }
+            Identity::Rejected => Err(rejected("the token that was sent is not valid here")),
             Identity::Anonymous if self.is_open(access, connection, host) => Ok(()),
             Identity::Anonymous => Err(ApiError::unauthorized()),
         }
@@ -106,12 +111,11 @@ impl Gate {
     }
 }
 
-fn rejected() -> ApiError {
-    ApiError::unauthorized().with_hint(
-        "the token that was sent is not valid here: use the daemon's SANDBOXD_ADMIN_TOKEN (or \
-         SANDBANK_ADMIN_TOKEN), the one in the data directory's `token` file, or a scoped one \
-         that is not revoked",
-    )
+fn rejected(why: &str) -> ApiError {
+    ApiError::unauthorized().with_hint(format!(
+        "{why}: use the daemon's SANDBOXD_ADMIN_TOKEN (or SANDBANK_ADMIN_TOKEN), the one in the \
+         data directory's `token` file, or a scoped one that is not revoked"
+    ))
 }
 
 fn forbidden(has: Scope, needed: Scope) -> ApiError {
@@ -157,7 +161,9 @@ async fn admit(gate: &Gate, connection: &Connection, request: &mut Request) -> A
     let identity = gate.identity(request.headers()).await?;
     gate.rate.check(match &identity {
         Identity::Known(principal) => RateKey::Token(principal.name.clone()),
-        Identity::Anonymous | Identity::Rejected => RateKey::Peer(connection.peer_network()),
+        Identity::Anonymous | Identity::Malformed | Identity::Rejected => {
+            RateKey::Peer(connection.peer_network())
+        }
     })?;
     if !origin::is_preflight(request.method(), request.headers()) {
         let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
@@ -166,7 +172,7 @@ async fn admit(gate: &Gate, connection: &Connection, request: &mut Request) -> A
     }
     let name = match identity {
         Identity::Known(principal) => principal.name.into(),
-        Identity::Anonymous | Identity::Rejected => "loopback".into(),
+        Identity::Anonymous | Identity::Malformed | Identity::Rejected => "loopback".into(),
     };
     request.extensions_mut().insert(Caller { name, host: host.into() });
     Ok(())

@@ -1,6 +1,7 @@
 //! What one row of the configuration table says, and how a text becomes its value.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use super::secret::{REDACTED, Secret};
 
@@ -41,6 +42,12 @@ pub enum Kind {
     /// Separated by commas, or an array in the file.
     List(Check),
     Secret,
+}
+
+impl Kind {
+    pub(super) const fn within(range: &RangeInclusive<u64>) -> Self {
+        Self::Integer { min: *range.start(), max: *range.end() }
+    }
 }
 
 /// A rule for text, with the words that describe it.

@@ -3,6 +3,7 @@
 
 use super::checks;
 use super::setting::{Kind, Preset, Setting};
+use crate::limits::{DISK_MB, MEMORY_MB, PIDS, TMP_MB, VCPUS};
 
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
@@ -202,7 +203,7 @@ pub const TABLE: &[Setting] = &[
         env: "SANDBANK_DEFAULT_VCPUS",
         aliases: &[],
         flag: Some("default-vcpus"),
-        kind: Kind::Integer { min: 1, max: 8 },
+        kind: Kind::within(&VCPUS),
         default: Preset::Text("2"),
         help: "Cores a sandbox may use, where the caller does not say.",
     },
@@ -211,7 +212,7 @@ pub const TABLE: &[Setting] = &[
         env: "SANDBANK_DEFAULT_MEMORY_MB",
         aliases: &[],
         flag: Some("default-memory-mb"),
-        kind: Kind::Integer { min: 256, max: 16_384 },
+        kind: Kind::within(&MEMORY_MB),
         default: Preset::Text("2048"),
         help: "Memory of a sandbox in MiB, where the caller does not say.",
     },
@@ -220,7 +221,7 @@ pub const TABLE: &[Setting] = &[
         env: "SANDBANK_DEFAULT_DISK_MB",
         aliases: &[],
         flag: Some("default-disk-mb"),
-        kind: Kind::Integer { min: 0, max: 1 << 24 },
+        kind: Kind::Integer { min: 0, max: *DISK_MB.end() },
         default: Preset::Computed("8192 where the storage enforces quotas, else none"),
         help: "Workspace quota in MiB, where the caller does not say; 0 asks for none. A value set here is enforced, or creating fails.",
     },
@@ -229,7 +230,7 @@ pub const TABLE: &[Setting] = &[
         env: "SANDBANK_DEFAULT_PIDS",
         aliases: &[],
         flag: Some("default-pids"),
-        kind: Kind::Integer { min: 16, max: 32_768 },
+        kind: Kind::within(&PIDS),
         default: Preset::Text("512"),
         help: "Processes and threads a sandbox may have.",
     },
@@ -238,7 +239,7 @@ pub const TABLE: &[Setting] = &[
         env: "SANDBANK_DEFAULT_TMP_MB",
         aliases: &[],
         flag: Some("default-tmp-mb"),
-        kind: Kind::Integer { min: 1, max: 65_536 },
+        kind: Kind::within(&TMP_MB),
         default: Preset::Text("128"),
         help: "Size of a sandbox's /tmp in MiB; it counts as its memory.",
     },

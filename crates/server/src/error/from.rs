@@ -18,7 +18,7 @@ impl From<OrchestratorError> for ApiError {
     fn from(error: OrchestratorError) -> Self {
         let mut answer = match &error {
             OrchestratorError::Channel(inner) => return Self::from(&**inner),
-            OrchestratorError::NotFound(_) => Self::not_found(error.code()),
+            OrchestratorError::NotFound(_) => Self::sandbox_not_found(),
             OrchestratorError::Gone { id, cause } => Self::not_found("gone")
                 .with_details(json!({ "sandboxId": id, "cause": cause }))
                 .with_hint(format!(
@@ -69,6 +69,7 @@ fn engine_status(error: &EngineError) -> StatusCode {
         EngineError::StorageFull(_) => StatusCode::INSUFFICIENT_STORAGE,
         EngineError::ControlUnavailable { .. }
         | EngineError::Exhausted(_)
+        | EngineError::Taken(_)
         | EngineError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         EngineError::Io { .. } | EngineError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -68,9 +68,19 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, code, "Not found")
     }
 
+    pub(crate) fn sandbox_not_found() -> Self {
+        Self::not_found("sandbox_not_found")
+            .with_hint("`sandbank ps` or GET /v1/sandboxes lists the ones there are")
+    }
+
+    pub(crate) fn route_not_found() -> Self {
+        Self::not_found("route_not_found")
+            .with_hint("GET /openapi.json describes every path and method")
+    }
+
     pub(crate) fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized").with_hint(
-            "send the token from the data directory's `token` file as `Authorization: Bearer …`",
+            "send the token from the data directory's `token` file as `Authorization: Bearer <token>`",
         )
     }
 

@@ -14,11 +14,11 @@ pub(crate) struct Segments(RawPathParams);
 impl Segments {
     pub(crate) fn get(&self, name: &str) -> ApiResult<&str> {
         let found = self.0.iter().find(|(key, _)| *key == name);
-        found.map(|(_, value)| value).ok_or_else(|| ApiError::not_found("route_not_found"))
+        found.map(|(_, value)| value).ok_or_else(ApiError::route_not_found)
     }
 
     fn sandbox(&self) -> ApiResult<SandboxId> {
-        self.get("id")?.parse().map_err(|_| ApiError::not_found("sandbox_not_found"))
+        self.get("id")?.parse().map_err(|_| ApiError::sandbox_not_found())
     }
 }
 

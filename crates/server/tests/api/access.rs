@@ -96,12 +96,15 @@ async fn a_wrong_token_is_refused_where_none_would_pass() {
         ("authorization", "Bearer stale"),
         ("authorization", "Bearer"),
         ("authorization", "Basic YTpi"),
+        ("authorization", world.token.as_str()),
     ] {
         let answer = create().header(name, value).send().await.unwrap();
         let (status, code, body) = refusal(answer).await;
         assert_eq!((status.as_u16(), code.as_str()), (401, "unauthorized"), "{name}: {value}");
         let hint = body["hint"].as_str().unwrap();
         assert!(hint.contains("SANDBOXD_ADMIN_TOKEN") && hint.contains("`token` file"), "{hint}");
+        let shown = hint.contains("`Authorization: Bearer <token>`");
+        assert_eq!(shown, !value.ends_with("stale"), "{name}: {value}: {hint}");
     }
     let unset = create().header("x-remcochat-admin-token", "");
     assert_eq!(refused(unset).await, code(400, "session_key_required"));

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::breakable::HELD_ARCHIVE;
-use crate::world::{World, code, refused};
+use crate::world::{World, code, refusal, refused};
 
 /// Everything the server says to these bytes, until it closes.
 async fn raw(world: &World, bytes: &[u8]) -> String {
@@ -34,8 +34,10 @@ async fn unknown_paths_and_methods_are_not_found() {
         ("GET", "/v1//health"),
         ("GET", "/v1/health/"),
     ] {
-        let request = world.open(method, path);
-        assert_eq!(refused(request).await, code(404, "route_not_found"), "{method} {path}");
+        let answer = world.open(method, path).send().await.unwrap();
+        let (status, code, body) = refusal(answer).await;
+        assert_eq!((status.as_u16(), code.as_str()), (404, "route_not_found"), "{method} {path}");
+        assert!(body["hint"].as_str().unwrap().contains("/openapi.json"), "{body}");
     }
 }
 
@@ -153,6 +155,17 @@ async fn an_import_that_fails_says_so_in_its_last_line() {
     assert_eq!(refused(request).await, code(400, "invalid_path"));
     let remove = world.api.request("DELETE", "/v1/images/library%2Fdebian%3Abookworm");
     assert_eq!(refused(remove).await, code(404, "image_not_found"));
+}
+
+#[tokio::test]
+async fn the_host_image_cannot_be_removed_and_the_answer_says_why() {
+    let world = World::start().await;
+    let remove = world.api.request("DELETE", "/v1/images/host").send().await.unwrap();
+    let (status, code, body) = refusal(remove).await;
+    assert_eq!((status.as_u16(), code.as_str()), (409, "image_built_in"));
+    let said = body["error"].as_str().unwrap();
+    assert!(said.contains("always there") && said.contains("cannot be removed"), "{body}");
+    assert!(body["hint"].is_string(), "{body}");
 }
 
 #[tokio::test]

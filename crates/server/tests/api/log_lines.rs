@@ -60,6 +60,9 @@ async fn commands_are_logged_with_exit_code_and_duration_but_without_secrets() {
         "env": { "TOKEN": secrets[1] } });
     let command = world.api.start(&id, body).await.unwrap();
     assert_eq!(world.api.wait(&id, &command).await.unwrap(), 3);
+    let body = json!({ "argv": ["sh", "-c", format!("exit 4 # {}", secrets[2])] });
+    let path = format!("/v1/sandboxes/{id}/commands?wait=true");
+    assert!(world.open("POST", &path).json(&body).send().await.unwrap().status().is_success());
     world.api.write(&id, "/workspace/f", secrets[3].as_bytes()).await.unwrap();
     wait_for("the end of the command in the log", Duration::from_secs(10), || async {
         log.text().contains("command ended")
@@ -81,6 +84,29 @@ async fn commands_are_logged_with_exit_code_and_duration_but_without_secrets() {
     let ended = fields("command ended");
     assert_eq!((&ended["exit_code"], &ended["command"]), (&json!(3), &json!(command)));
     assert!(ended["duration_ms"].is_u64(), "{ended}");
+    let ran = fields("command ran");
+    assert_eq!((&ran["exit_code"], &ran["program"]), (&json!(4), &json!("sh")));
+    assert!(ran["duration_ms"].is_u64(), "{ran}");
+}
+
+#[tokio::test]
+async fn a_command_whose_client_left_is_logged_like_any_other() {
+    let (log, _guard) = capture();
+    let world = World::start().await;
+    let id = world.api.create("leaver").await.unwrap();
+    let body = json!({ "argv": ["sh", "-c", "touch begun; sleep 0.2"], "commandId": "left" });
+    let path = format!("/v1/sandboxes/{id}/commands?wait=true");
+    let begun = || async { world.api.read(&id, "/workspace/begun").await.is_ok() };
+    tokio::select! {
+        _ = world.open("POST", &path).json(&body).send() => panic!("it ended too early"),
+        seen = wait_for("the command to begin", Duration::from_secs(10), begun) => seen.unwrap(),
+    }
+    wait_for("a line about the command", Duration::from_secs(10), || async {
+        let about = |line: &str| line.contains("\"left\"") && line.contains("\"exit_code\":0");
+        log.text().lines().any(about)
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]

@@ -36,6 +36,11 @@ async fn stopping_nonsense_is_fine_but_using_it_is_not_found() {
         let (status, _, body) = refusal(world.open("POST", &path).send().await.unwrap()).await;
         assert_eq!((status.as_u16(), &body["error"]), (404, &json!("Not found")), "{id}");
     }
+    let unknown = world.open("POST", "/v1/sandboxes/sbaaaaaaaaaaaaaaaa/commands");
+    let (_, _, body) =
+        refusal(unknown.json(&json!({ "argv": ["true"] })).send().await.unwrap()).await;
+    assert_eq!(body["code"], "sandbox_not_found");
+    assert!(body["hint"].as_str().unwrap().contains("`sandbank ps`"), "{body}");
 }
 
 #[tokio::test]
@@ -75,6 +80,22 @@ async fn a_sandbox_can_be_looked_at_paused_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_list_right_after_a_command_shows_that_it_has_ended() {
+    let world = World::start().await;
+    let (id, other) = (world.sandbox().await, world.api.create("other").await.unwrap());
+    world.bash(&other, "sleep 600").await;
+    for _ in 0..5 {
+        assert_eq!(world.api.run(&id, "true").await.unwrap().0, 0);
+        let list = world.api.sandboxes().await.unwrap();
+        let running = |id: &str| {
+            let info = list.iter().find(|info| info["id"] == id).unwrap();
+            (info["commandsRunning"].as_u64().unwrap(), info["busy"].as_bool().unwrap())
+        };
+        assert_eq!((running(&id), running(&other)), ((0, false), (1, true)));
+    }
+}
+
+#[tokio::test]
 async fn bad_bodies_are_the_callers_fault() {
     let world = World::start().await;
     for (body, expected) in [
@@ -85,6 +106,9 @@ async fn bad_bodies_are_the_callers_fault() {
         ("{\"sessionKey\":\"x\",\"image\":\"missing\"}", "image_not_found"),
         ("{\"sessionKey\":\"x\",\"env\":{\"A\":1}}", "bad_field"),
         ("{\"sessionKey\":\"x\",\"resources\":{\"diskMb\":\"much\"}}", "bad_field"),
+        ("{\"sessionKey\":\"x\",\"network\":\"none\"}", "bad_field"),
+        ("{\"sessionKey\":\"x\",\"network\":{\"mode\":\"nonsense\"}}", "bad_field"),
+        ("{\"sessionKey\":\"x\",\"network\":{\"mod\":\"none\"}}", "bad_field"),
     ] {
         let request = world.open("POST", "/v1/sandboxes").body(body);
         assert_eq!(refused(request).await, code(400, expected), "{body}");

@@ -5,7 +5,7 @@ use sandbank_engine::NetworkMode;
 use super::hosts::{
     FakeHost, LAN, METADATA, PUBLIC, RESOLVER, ULA, UPLINK, ask, connect, here, inside, serve,
 };
-use super::{Instance, on_fake_host, take};
+use super::{Instance, on_fake_host, shut, take};
 
 async fn assert_controls() {
     for address in [PUBLIC, LAN, METADATA, ULA, RESOLVER] {
@@ -151,7 +151,7 @@ fn the_host_does_not_become_a_router() {
         connect(&network.netns, PUBLIC, 80).await.unwrap();
         assert!(connect(&network.netns, LAN, 80).await.is_err());
         drop(network);
-        networks.close().await;
+        shut(networks).await;
         assert_eq!(forwards("up0").trim(), "1", "it stays the administrator's");
     });
 }

@@ -7,13 +7,14 @@ mod matrix;
 mod upkeep;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sandbank_engine::{InstanceId, NetworkMode, SandboxId};
 use tempfile::TempDir;
 
 use self::hosts::FakeHost;
-use super::egress::Places;
 use super::{Network, NetworkSettings, Networks, Subnet};
+use crate::host::Host;
 
 /// One daemon's settings and state.
 struct Instance {
@@ -34,15 +35,14 @@ impl Instance {
     }
 
     async fn open_on(&self, host: &FakeHost, subnet: Subnet, pool_size: usize) -> Networks {
+        let entered = Host::enter(&host.run.path().join("sandbank"), &self.id).unwrap();
         let settings = NetworkSettings {
             subnet,
             pool_size,
-            instance: self.id.clone(),
+            host: Arc::new(entered),
             state_dir: self.dir.path().to_owned(),
         };
-        let shared_dir = host.run.path().join("sandbank");
-        let places = Places { resolver_files: self.resolver_files(), shared_dir };
-        Networks::open_with(settings, places).await.unwrap()
+        Networks::open_with(settings, self.resolver_files()).await.unwrap()
     }
 
     async fn open(&self, host: &FakeHost) -> Networks {
@@ -56,6 +56,11 @@ impl Instance {
     fn table(&self) -> String {
         format!("sandbank_{}", self.id)
     }
+}
+
+/// As a daemon ends.
+async fn shut(networks: Networks) {
+    networks.close().await;
 }
 
 async fn take(networks: &Networks, mode: NetworkMode) -> (SandboxId, Network) {

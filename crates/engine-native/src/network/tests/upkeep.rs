@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sandbank_engine::{Control, EngineError, NetworkMode, SandboxId};
 
 use super::hosts::{FakeHost, LAN, METADATA, PUBLIC, UPLINK, ask, connect, tool};
-use super::{Instance, on_fake_host, take};
+use super::{Instance, on_fake_host, shut, take};
 
 fn links_of(instance: &Instance) -> usize {
     tool("ip -o link").matches(&instance.links()).count()
@@ -44,7 +44,7 @@ fn everything_is_gone_after_the_last_machine() {
         networks.release(&id).await;
         networks.release(&other).await;
         networks.release(&SandboxId::random()).await;
-        networks.close().await;
+        shut(networks).await;
         assert!(connect(&network.netns, PUBLIC, 80).await.is_err(), "it is cut off");
         assert_no_trace(&instance);
     });
@@ -117,7 +117,7 @@ fn two_instances_have_subnets_of_their_own_and_do_not_meet() {
         connect(&b.netns, &guest, 80).await.expect("the second instance has the next subnet");
         assert!(connect(&a.netns, &guest, 80).await.is_err());
         two.release(&id).await;
-        two.close().await;
+        shut(two).await;
         assert_eq!(links_of(&second), 0);
         assert!(!tool("nft list tables").contains(&second.table()));
         connect(&a.netns, PUBLIC, 80).await.expect("the first does not notice");
@@ -147,12 +147,12 @@ fn what_dead_instances_left_is_cleared_away() {
         assert!(tables.contains(&table), "a machine still needs its table");
         connect(&network.netns, PUBLIC, 80).await.unwrap();
         assert!(connect(&network.netns, LAN, 80).await.is_err());
-        networks.close().await;
+        shut(networks).await;
         connect(&network.netns, PUBLIC, 80).await.expect("it outlives the other's daemon");
         drop(network);
         wait_for("its link goes", || tool("ip -o link").matches("sbk").count() == 0).await;
         let networks = last.open(host).await;
-        networks.close().await;
+        shut(networks).await;
         let forwards = std::fs::read_to_string("/proc/sys/net/ipv4/conf/up0/forwarding").unwrap();
         assert_eq!(forwards.trim(), "0", "the last one undoes what the first one did");
     });
@@ -228,7 +228,7 @@ fn docker_s_drop_policy_is_passed_through_the_chain_it_leaves_to_administrators(
         let networks = without.open(host).await;
         let reason = networks.egress_available().unwrap_err();
         assert!(reason.contains("FORWARD") && reason.contains("nft insert rule"), "{reason}");
-        networks.close().await;
+        shut(networks).await;
         assert_no_trace(&without);
 
         tool("nft add chain ip filter DOCKER-USER");
@@ -243,7 +243,7 @@ fn docker_s_drop_policy_is_passed_through_the_chain_it_leaves_to_administrators(
         let rules = tool("nft list chain ip filter DOCKER-USER");
         assert_eq!(rules.matches(&instance.table()).count(), 2, "{rules}");
         networks.release(&id).await;
-        networks.close().await;
+        shut(networks).await;
         assert_no_trace(&instance);
         let rules = tool("nft list chain ip filter DOCKER-USER");
         assert!(!rules.contains("accept"), "{rules}");
@@ -265,7 +265,7 @@ fn a_host_without_nft_is_told_what_to_install() {
         let reason = networks.egress_available().unwrap_err();
         assert!(reason.contains("install the package nftables"), "{reason}");
         networks.take(NetworkMode::None, &SandboxId::random()).await.unwrap();
-        networks.close().await;
+        shut(networks).await;
     });
 }
 
@@ -279,7 +279,7 @@ fn a_host_that_refuses_to_forward_is_told_the_setting() {
         let networks = instance.open(host).await;
         let reason = networks.egress_available().unwrap_err();
         assert!(reason.contains("sysctl -w net.ipv4.ip_forward=1"), "{reason}");
-        networks.close().await;
+        shut(networks).await;
         assert_no_trace(&instance);
     });
 }

@@ -1,4 +1,5 @@
-//! The log's two lines about a command: that it started, and how it ended and when.
+//! What the log says about a command: that it started, and how and when it ended. One that has
+//! ended by the time its start is answered has one line for both.
 //!
 //! Only the program's name is logged: arguments, scripts and variables may hold secrets.
 
@@ -22,13 +23,17 @@ pub(super) fn log(
         return;
     }
     let program = spec.argv.first().map_or("", |program| program.rsplit('/').next().unwrap_or(""));
+    if let Some(end) = End::of(status) {
+        return tracing::info!(
+            %sandbox, command = %spec.id, program, words = spec.argv.len(),
+            timeout_ms = spec.timeout_ms, by = %caller.name, exit_code = end.exit_code,
+            duration_ms = end.duration_ms, bytes = end.bytes, ending = end.kind, "command ran"
+        );
+    }
     tracing::info!(
         %sandbox, command = %spec.id, program, words = spec.argv.len(),
         timeout_ms = spec.timeout_ms, by = %caller.name, "command started"
     );
-    if status.ending().is_some() {
-        return log_ended(sandbox, status);
-    }
     let (app, sandbox, command) = (app.clone(), sandbox.clone(), spec.id.clone());
     let watch = async move {
         let watched = tokio::select! {
@@ -46,15 +51,31 @@ pub(super) fn log(
 }
 
 fn log_ended(sandbox: &SandboxId, status: &CommandStatus) {
-    let ending = status.ending();
-    let exit_code = ending.and_then(Ending::exit_code);
-    let ended_at = status.ended_at_ms.unwrap_or(status.started_at_ms);
-    let duration_ms = ended_at.saturating_sub(status.started_at_ms);
-    let bytes = status.stdout_bytes.saturating_add(status.stderr_bytes);
+    let Some(end) = End::of(status) else { return };
     tracing::info!(
-        %sandbox, command = %status.id, exit_code, duration_ms, bytes,
-        ending = ending.map(kind), "command ended"
+        %sandbox, command = %status.id, exit_code = end.exit_code, duration_ms = end.duration_ms,
+        bytes = end.bytes, ending = end.kind, "command ended"
     );
+}
+
+struct End {
+    exit_code: Option<i32>,
+    duration_ms: u64,
+    bytes: u64,
+    kind: &'static str,
+}
+
+impl End {
+    fn of(status: &CommandStatus) -> Option<Self> {
+        let ending = status.ending()?;
+        let ended_at = status.ended_at_ms.unwrap_or(status.started_at_ms);
+        Some(Self {
+            exit_code: ending.exit_code(),
+            duration_ms: ended_at.saturating_sub(status.started_at_ms),
+            bytes: status.stdout_bytes.saturating_add(status.stderr_bytes),
+            kind: kind(ending),
+        })
+    }
 }
 
 fn kind(ending: &Ending) -> &'static str {

@@ -2,9 +2,11 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use sandbank_orchestrator::OrchestratorError;
-use sandbank_protocol::{CommandId, FaultCode, SignalRequest};
+use sandbank_engine::SandboxId;
+use sandbank_orchestrator::{Attached, OrchestratorError};
+use sandbank_protocol::{CommandId, CommandSpec, FaultCode, SignalRequest, Started};
 use serde::Serialize;
+use tracing::Instrument;
 use utoipa::ToSchema;
 
 use super::command_start::{self, StartBody, StartQuery, StartReply};
@@ -35,15 +37,11 @@ pub(super) async fn start(
     // An unknown sandbox is told before an unusable command, as in sandboxd.
     let attached = app.orchestrator().attach(&id).await?;
     let spec = command_start::read(&body)?;
-    let started = if query.wait {
-        attached.start_and_wait(&spec, START_PATIENCE).await
-    } else {
-        attached.start(&spec).await
-    };
+    let starting = start_and_log(app.clone(), id.clone(), caller, attached, spec, query.wait);
+    // A task of its own: a client that leaves does not take what is known of its command along.
+    let started = tokio::spawn(starting.in_current_span()).await;
+    let (attached, started) = started.map_err(|_| ApiError::internal())?;
     let started = started.map_err(conflict)?;
-    if !started.attached {
-        command_watch::log(&app, &id, &caller, &spec, &started.status);
-    }
     let reply = StartReply::new(&started);
     match started.status.ending() {
         Some(ending) if query.wait => Ok(Reply(reply.ended(ending.clone())).into_response()),
@@ -57,6 +55,26 @@ pub(super) async fn start(
         }
         _ => Ok(Reply(reply).into_response()),
     }
+}
+
+async fn start_and_log(
+    app: App,
+    id: SandboxId,
+    caller: Caller,
+    attached: Attached,
+    spec: CommandSpec,
+    wait: bool,
+) -> (Attached, Result<Started, OrchestratorError>) {
+    let started = match wait {
+        true => attached.start_and_wait(&spec, START_PATIENCE).await,
+        false => attached.start(&spec).await,
+    };
+    if let Ok(started) = &started
+        && !started.attached
+    {
+        command_watch::log(&app, &id, &caller, &spec, &started.status);
+    }
+    (attached, started)
 }
 
 fn conflict(error: OrchestratorError) -> ApiError {

@@ -16,14 +16,9 @@ use super::number::{Clamp, number};
 use crate::app::App;
 use crate::config::{DiskQuota, SandboxSettings};
 use crate::error::{ApiError, ApiResult};
-use crate::limits::MAX_PORTS;
+use crate::limits::{DISK_MB, MAX_PORTS, MEMORY_MB, PIDS, TMP_MB, VCPUS};
 
 const MIB: u64 = 1 << 20;
-
-/// The same bounds as the defaults have in the configuration.
-const PIDS: RangeInclusive<u64> = 16..=32_768;
-const TMP_MB: RangeInclusive<u64> = 1..=65_536;
-const DISK_MB: RangeInclusive<u64> = 1..=16_777_216;
 
 /// Only for the documentation: sandboxd's fields are read loosely, number by number.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -67,11 +62,22 @@ pub(super) struct Resources {
     tmp_mb: Option<u64>,
 }
 
+/// Who the sandbox may reach; anything else in here is refused.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "describes the body")]
 pub(super) struct Network {
-    /// `none`, or anything else for `default`.
-    mode: Option<String>,
+    /// `default` when left out: public addresses only. `none`: nobody.
+    #[schema(inline)]
+    mode: Option<Mode>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "describes the body")]
+pub(super) enum Mode {
+    Default,
+    None,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -105,7 +111,7 @@ pub(super) async fn read(app: &App, body: &Map<String, Value>) -> ApiResult<Crea
         idle_ttl: Some(idle_ttl(body, settings)),
         max_lifetime: optional::<u64>(body, "maxLifetimeMs")?.map(Duration::from_millis),
         limits: limits(body, settings, enforces_quota)?,
-        network: network(body),
+        network: network(body)?,
         ports: ports(body),
         env,
     })
@@ -141,8 +147,8 @@ fn limits(
 ) -> ApiResult<Limits> {
     let empty = Map::new();
     let asked = body.get("resources").and_then(Value::as_object).unwrap_or(&empty);
-    let vcpus = Clamp { min: 1, max: 8, default: settings.default_vcpus };
-    let memory = Clamp { min: 256, max: 16_384, default: settings.default_memory_mb };
+    let vcpus = Clamp::within(VCPUS, settings.default_vcpus);
+    let memory = Clamp::within(MEMORY_MB, settings.default_memory_mb);
     let vcpus = vcpus.read(asked.get("vcpus"));
     let disk = match (bounded(asked, "diskMb", DISK_MB)?, settings.default_disk) {
         (Some(mb), _) => Some(mebibytes(mb)),
@@ -181,9 +187,25 @@ fn mebibytes(mb: u64) -> u64 {
     mb.saturating_mul(MIB)
 }
 
-fn network(body: &Map<String, Value>) -> NetworkMode {
-    let mode = body.get("network").and_then(|network| network.get("mode")).and_then(Value::as_str);
-    if mode == Some("none") { NetworkMode::None } else { NetworkMode::Default }
+/// Strict, unlike sandboxd's other fields: a restriction that is not understood must not become
+/// none at all.
+fn network(body: &Map<String, Value>) -> ApiResult<NetworkMode> {
+    let refused = || {
+        ApiError::bad_request("bad_field", "network.mode is \"default\" or \"none\"")
+            .with_hint("send \"network\":{\"mode\":\"none\"}, or leave network out for the default")
+    };
+    let mode = match body.get("network") {
+        None | Some(Value::Null) => return Ok(NetworkMode::Default),
+        Some(Value::Object(network)) if network.keys().all(|key| key == "mode") => {
+            network.get("mode").unwrap_or(&Value::Null)
+        }
+        Some(_) => return Err(refused()),
+    };
+    match (mode, mode.as_str()) {
+        (Value::Null, _) | (_, Some("default")) => Ok(NetworkMode::Default),
+        (_, Some("none")) => Ok(NetworkMode::None),
+        _ => Err(refused()),
+    }
 }
 
 /// Floor, in range, each once, the first four.
@@ -287,10 +309,34 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_modes_fall_back_like_sandboxds() {
+    fn runtime_labels_fall_back_like_sandboxds() {
         assert_eq!(runtime(&body(json!({"runtime": "python3.13"}))), "python3.13");
         assert_eq!(runtime(&body(json!({"runtime": "deno"}))), "node24");
-        assert_eq!(network(&body(json!({"network": {"mode": "none"}}))), NetworkMode::None);
-        assert_eq!(network(&body(json!({"network": "none"}))), NetworkMode::Default);
+    }
+
+    #[test]
+    fn a_network_that_is_not_understood_is_refused() {
+        let read = |value| network(&body(json!({ "network": value })));
+        assert_eq!(network(&Map::new()).unwrap(), NetworkMode::Default);
+        for default in [json!(null), json!({}), json!({"mode": null}), json!({"mode": "default"})] {
+            assert_eq!(read(default.clone()).unwrap(), NetworkMode::Default, "{default}");
+        }
+        assert_eq!(read(json!({"mode": "none"})).unwrap(), NetworkMode::None);
+        for bad in [
+            json!("none"),
+            json!("nonsense"),
+            json!(["none"]),
+            json!(false),
+            json!({"mode": "nonsense"}),
+            json!({"mode": "None"}),
+            json!({"mode": ["none"]}),
+            json!({"mode": false}),
+            json!({"mod": "none"}),
+            json!({"mode": "default", "allow": []}),
+        ] {
+            let error = read(bad.clone()).unwrap_err();
+            assert_eq!(error.code, "bad_field", "{bad}");
+            assert!(error.message.contains("network.mode is \"default\" or \"none\""), "{bad}");
+        }
     }
 }

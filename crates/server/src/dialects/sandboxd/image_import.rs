@@ -80,12 +80,9 @@ impl Import {
         let (told, progress) = watch::channel(ImportProgress { bytes_done: 0, bytes_total: 0 });
         let task = tokio::spawn(async move {
             let tell = move |now: ImportProgress| _ = told.send(now);
-            let engine = app.orchestrator().engine();
-            let result = engine.import_image(&name, &archive, &tell).await;
+            let data_dir = &app.settings().data_dir;
+            let result = app.orchestrator().import_image(&name, &archive, &tell, data_dir).await;
             app.images().forget();
-            if result.is_ok() && engine.confinement_key().is_some() {
-                tracing::info!(image = %name, "imported; the next start tests its containment");
-            }
             result
         });
         Self { progress, task, over: false }

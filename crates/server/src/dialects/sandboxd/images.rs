@@ -1,6 +1,7 @@
 //! Images that sandboxes can be made of.
 
 use axum::extract::State;
+use http::StatusCode;
 use sandbank_engine::{ImageInfo, ImageName};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -60,6 +61,9 @@ pub(super) async fn remove(
 ) -> ApiResult<Reply<Done>> {
     let not_found = || ApiError::not_found("image_not_found");
     let name: ImageName = segments.get("name")?.parse().map_err(|_| not_found())?;
+    if name.is_host() {
+        return Err(host_stays());
+    }
     match app.orchestrator().engine().remove_image(&name).await {
         Err(sandbank_engine::EngineError::ImageNotFound(_)) => return Err(not_found()),
         result => result?,
@@ -67,4 +71,10 @@ pub(super) async fn remove(
     app.images().forget();
     tracing::info!(image = %name, by = %caller.name, "image removed");
     Ok(Done::reply())
+}
+
+fn host_stays() -> ApiError {
+    let message = "the image host is always there and cannot be removed";
+    ApiError::new(StatusCode::CONFLICT, "image_built_in", message)
+        .with_hint("it is this machine's /usr, read-only; only imported images can be removed")
 }

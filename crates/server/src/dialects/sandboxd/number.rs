@@ -1,6 +1,8 @@
 //! Numbers as sandboxd reads them: JavaScript's `Number()`, floor, clamp; not a number means the
 //! default. So an explicit `null` or `""` is 0 and becomes the *minimum*: clients rely on it.
 
+use std::ops::RangeInclusive;
+
 use serde_json::Value;
 
 /// A field's bounds and what it is when absent.
@@ -12,6 +14,11 @@ pub(super) struct Clamp {
 }
 
 impl Clamp {
+    pub(super) fn within(range: RangeInclusive<u64>, default: u64) -> Self {
+        let (min, max) = range.into_inner();
+        Self { min, max, default }
+    }
+
     pub(super) fn read(self, value: Option<&Value>) -> u64 {
         let number = value.map_or(f64::NAN, number).floor();
         if !number.is_finite() {

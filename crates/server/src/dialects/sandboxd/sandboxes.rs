@@ -63,7 +63,7 @@ pub(super) async fn delete(
     if end(&app, &caller, &id).await? {
         Ok(Done::reply())
     } else {
-        Err(ApiError::not_found("sandbox_not_found"))
+        Err(ApiError::sandbox_not_found())
     }
 }
 

@@ -1,62 +1,19 @@
-//! What the daemons of one host agree on: who runs, and whose each range of user ids is.
+//! Whose each range of user ids is.
 //!
-//! It lives in a directory of root's that a reboot empties, as a reboot ends all machines. A daemon
-//! that runs holds a lock. A range is a symbolic link to the name of its instance: made whole or
-//! not at all, and still there when the daemon is not, like the machine that uses it. What a dead
-//! daemon left is cleared away by the next one that starts, whichever that is.
+//! A range is a symbolic link to the name of its instance: made whole or not at all, and still
+//! there when the daemon is not, like the machine that uses it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
-use sandbank_engine::{EngineError, InstanceId};
+use super::{DAEMON, Host};
+use crate::limits::{UID_BASE, UID_RANGE, UID_SLOTS};
 
-use crate::kernel::lock::{Lock, try_lock};
-use crate::limits::{HOST_LOCK_PATIENCE, KERNEL_POLL, UID_BASE, UID_RANGE, UID_SLOTS};
-
-pub(crate) const DIRECTORY: &str = "/run/sandbank";
-
-const DAEMON: &str = "daemon-";
 const UID_RANGES: &str = "uid-range-";
 
-#[derive(Debug)]
-pub(crate) struct Host {
-    dir: PathBuf,
-    instance: String,
-    _alive: Lock,
-}
-
 impl Host {
-    /// Says that this instance's daemon runs, for as long as this lives.
-    pub(crate) fn enter(dir: &Path, instance: &InstanceId) -> Result<Self, EngineError> {
-        let enter = "use the directory that all daemons share";
-        let io = EngineError::io(enter);
-        let entered = || -> io::Result<Option<Lock>> {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-            let path = dir.join(format!("{DAEMON}{instance}"));
-            let deadline = Instant::now() + HOST_LOCK_PATIENCE;
-            loop {
-                match try_lock(&path)? {
-                    None if Instant::now() < deadline => std::thread::sleep(KERNEL_POLL),
-                    lock => return Ok(lock),
-                }
-            }
-        };
-        let alive = entered().map_err(io)?.ok_or_else(|| {
-            let text = "another daemon runs with a copy of this data directory; use a new one";
-            EngineError::Unavailable(text.to_owned())
-        })?;
-        Ok(Self { dir: dir.to_owned(), instance: instance.as_str().to_owned(), _alive: alive })
-    }
-
-    /// The daemon leaves nothing behind but machines.
-    pub(crate) fn leave(&self) {
-        let _ = fs::remove_file(self.dir.join(format!("{DAEMON}{}", self.instance)));
-    }
-
     /// False when the range is another instance's.
     pub(crate) fn claim(&self, slot: u32) -> io::Result<bool> {
         let path = self.range(slot);
@@ -80,7 +37,7 @@ impl Host {
     /// Has exactly these ranges, those of the machines that are there: what the daemon before this
     /// one had claimed ahead is given back. Says which are another's by now.
     pub(crate) fn keep(&self, slots: &BTreeSet<u32>) -> io::Result<Vec<u32>> {
-        let used = used_slots();
+        let used = used_slots()?;
         for slot in self.ranges_of(&self.instance) {
             // One that lives without a record is about to be found and destroyed.
             if !slots.contains(&slot) && !used.contains(&slot) {
@@ -104,13 +61,10 @@ impl Host {
         let owners = ranges.filter_map(|path| owner(&path));
         let known: BTreeSet<String> = self.names(DAEMON).chain(owners).collect();
         for instance in known.into_iter().filter(|instance| *instance != self.instance) {
-            let alive = self.dir.join(format!("{DAEMON}{instance}"));
-            let was_here = alive.exists();
-            // While we hold its lock, nobody else changes what is the dead daemon's.
-            let Ok(Some(_dead)) = try_lock(&alive) else { continue };
-            let swept = !was_here || sweep(&instance);
+            let Some(dead) = self.hold_dead(&instance) else { continue };
+            let swept = sweep(&instance);
+            let Ok(used) = used_slots() else { continue };
             let mut cleared = swept;
-            let used = used_slots();
             for slot in self.ranges_of(&instance) {
                 // A machine that was being made when its daemon died does not show its range yet.
                 if !swept || used.contains(&slot) {
@@ -119,16 +73,10 @@ impl Host {
                     let _ = fs::remove_file(self.range(slot));
                 }
             }
-            if cleared || !was_here {
-                let _ = fs::remove_file(alive);
+            if cleared {
+                dead.forget();
             }
         }
-    }
-
-    fn names(&self, prefix: &'static str) -> impl Iterator<Item = String> + use<> {
-        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter_map(move |name| Some(name.strip_prefix(prefix)?.to_owned()))
     }
 
     fn ranges_of(&self, instance: &str) -> Vec<u32> {
@@ -146,39 +94,24 @@ fn owner(range: &Path) -> Option<String> {
 }
 
 /// Ranges of which some process has an id: a machine's first process has one until it ends.
-fn used_slots() -> BTreeSet<u32> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+fn used_slots() -> io::Result<BTreeSet<u32>> {
+    let processes = fs::read_dir("/proc")?.flatten();
     let slots = processes.filter_map(|process| {
         let status = fs::read_to_string(process.path().join("status")).ok()?;
         let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
         let id: u32 = ids.split_whitespace().next()?.parse().ok()?;
         Some(id.checked_sub(UID_BASE)? / UID_RANGE).filter(|slot| *slot < UID_SLOTS)
     });
-    slots.collect()
+    Ok(slots.collect())
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
 
+    use super::super::lock_name;
+    use super::super::tests::{enter, kill};
     use super::*;
-
-    fn enter(dir: &Path) -> Host {
-        Host::enter(dir, &InstanceId::random()).unwrap()
-    }
-
-    /// As if its daemon had been killed. A child that another test is starting may have the lock
-    /// for a moment more.
-    fn kill(host: Host) -> String {
-        let (dir, instance) = (host.dir.clone(), host.instance.clone());
-        drop(host);
-        let deadline = Instant::now() + std::time::Duration::from_secs(10);
-        while try_lock(&dir.join(format!("{DAEMON}{instance}"))).unwrap().is_none() {
-            assert!(Instant::now() < deadline, "the lock is not given back");
-            std::thread::yield_now();
-        }
-        instance
-    }
 
     #[test]
     fn two_daemons_never_have_the_same_range() {
@@ -207,8 +140,8 @@ mod tests {
         assert_eq!(*swept.borrow(), std::slice::from_ref(&dead));
         assert!(!own.claim(1).unwrap());
         assert!(own.claim(2).unwrap());
-        assert!(!dir.path().join(format!("{DAEMON}{dead}")).exists());
-        assert!(dir.path().join(format!("{DAEMON}{}", living.instance)).exists());
+        assert!(!dir.path().join(lock_name(&dead)).exists());
+        assert!(dir.path().join(lock_name(&living.instance)).exists());
     }
 
     #[test]
@@ -254,14 +187,5 @@ mod tests {
         assert!(taken);
         own.clear_dead(|_| true);
         assert!(own.claim(slot).unwrap());
-    }
-
-    #[test]
-    fn a_copied_data_directory_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let instance = InstanceId::random();
-        let _first = Host::enter(dir.path(), &instance).unwrap();
-        let second = Host::enter(dir.path(), &instance);
-        assert!(matches!(second, Err(EngineError::Unavailable(_))), "{second:?}");
     }
 }
