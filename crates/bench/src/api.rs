@@ -94,6 +94,15 @@ impl Api {
         Ok(())
     }
 
+    /// A script in a shell that remembers, to its ending.
+    pub(crate) async fn evaluate(&self, id: &str, script: &str) -> anyhow::Result<()> {
+        let path = format!("/v1/sandboxes/{id}/commands?wait=true");
+        let body = json!({ "shell": "bench", "script": script });
+        let answer = self.client.call(Method::POST, &path, Some(body)).await?;
+        anyhow::ensure!(answer["exitCode"] == 0, "{script:?} ended with {answer}");
+        Ok(())
+    }
+
     pub(crate) async fn logs(
         &self,
         id: &str,

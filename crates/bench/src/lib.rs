@@ -109,7 +109,6 @@ async fn interrupted([interrupt, terminate]: &mut [Signal; 2]) -> anyhow::Error 
 fn unmeasured(options: &Options) -> Vec<Skipped> {
     let nothing = [
         ("claim from a pool", "this version keeps no pool of sandboxes"),
-        ("builtin in the remembered shell", "this version remembers no shell"),
         ("tree and search against `find` and `rg`", "this version has no such routes"),
         ("fork of a workspace", "this version does not fork"),
         ("engine docker", "this version has the native engine only"),

@@ -116,6 +116,7 @@ mod tests {
             dropped_bytes: 0,
             last_seq: 0,
             stdin_offset: 0,
+            shell: None,
         };
         let command = shortened(command);
         assert_eq!(command.argv.len(), POST_MORTEM_ARGUMENTS);

@@ -59,6 +59,79 @@ impl fmt::Display for CommandId {
     }
 }
 
+/// A shell of the sandbox, as its callers call it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ShellName(CommandId);
+
+impl ShellName {
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl FromStr for ShellName {
+    type Err = InvalidShellName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self).map_err(|InvalidCommandId(text)| InvalidShellName(text))
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a shell's name has 1 to 64 characters of A-Z a-z 0-9 _ - (got {0:?})")]
+pub struct InvalidShellName(pub String);
+
+impl TryFrom<String> for ShellName {
+    type Error = InvalidShellName;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ShellName> for String {
+    fn from(name: ShellName) -> Self {
+        name.0.into()
+    }
+}
+
+impl fmt::Display for ShellName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How a shell that remembers evaluates a script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellUse {
+    pub name: ShellName,
+    /// Errors come in the stream of the output, in the order they were written.
+    #[serde(default)]
+    pub merged: bool,
+}
+
+/// What is known of the shell that a command ran in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellStatus {
+    pub name: ShellName,
+    pub kind: ShellKind,
+    /// Where it was when the command ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The one before it had died: directory and exported variables are as they were, functions,
+    /// other variables and jobs are gone.
+    pub restarted: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShellKind {
+    Bash,
+    /// Where there is no bash. Descriptors 5 to 9 are the runner's own there.
+    Sh,
+}
+
 /// One program to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandSpec {
@@ -82,6 +155,9 @@ pub struct CommandSpec {
     /// Bytes of output kept for readers that come later; the runner's default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal_bytes: Option<u64>,
+    /// Evaluate in this shell, which keeps what changes; `argv` is then the script alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ShellUse>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -131,6 +207,8 @@ pub struct CommandStatus {
     pub last_seq: u64,
     /// How far stdin has been accepted.
     pub stdin_offset: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ShellStatus>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -43,8 +43,9 @@ pub mod hello;
 pub mod stats;
 
 pub use command::{
-    CommandId, CommandSpec, CommandState, CommandStatus, Ending, InvalidCommandId, PtySize,
-    SignalRequest, Started, StdinMode, StdinStatus,
+    CommandId, CommandSpec, CommandState, CommandStatus, Ending, InvalidCommandId,
+    InvalidShellName, PtySize, ShellKind, ShellName, ShellStatus, ShellUse, SignalRequest, Started,
+    StdinMode, StdinStatus,
 };
 pub use config::{CgroupConfig, CgroupVersion, LandlockConfig, RunnerConfig, WorkloadIdentity};
 pub use fault::{Fault, FaultCode};

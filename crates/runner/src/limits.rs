@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sandbank_protocol::PtySize;
+
 /// Freed memory at the end of the heap that is not given back to the kernel.
 pub(crate) const KEPT_FREE_BYTES: i32 = 2 << 20;
 
@@ -133,3 +135,22 @@ pub(crate) const FRONT_OUTPUT_BYTES: usize = 1 << 20;
 
 /// Bytes of a read answer of `--client` without `max_bytes`; a longer file is marked truncated.
 pub(crate) const FRONT_READ_BYTES: u64 = 16 << 20;
+
+/// Shells of one sandbox, and scripts that wait for one of them; one more is refused.
+pub(crate) const MAX_SHELLS: usize = 32;
+pub(crate) const MAX_SHELL_QUEUE: usize = 100;
+
+/// A shell's exported variables; more are not given to the shell that follows it.
+pub(crate) const MAX_SHELL_REPORT_BYTES: usize = 1 << 20;
+
+/// What jobs say while no script runs; the oldest is dropped.
+pub(crate) const MAX_IDLE_OUTPUT_BYTES: usize = 64 << 10;
+
+/// How long a new shell may take to take over what the one before it exported.
+pub(crate) const SHELL_START_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long a terminal may take to pass on what was written to it.
+pub(crate) const SHELL_MARK_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Of a shell's terminal while no script asks for another size.
+pub(crate) const SHELL_TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };

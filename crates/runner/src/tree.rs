@@ -73,6 +73,14 @@ impl Tree {
     }
 }
 
+/// Everything below a process, as the processes' own parents tell.
+pub(crate) fn below(pid: i32) -> Vec<i32> {
+    let processes = processes();
+    let mut found: Vec<i32> = descendants(&processes, &[pid]).into_iter().collect();
+    found.retain(|pid| processes.get(pid).is_some_and(|process| !process.zombie));
+    found
+}
+
 /// The leader first: it shall die of the signal, and not of its children's death.
 pub(crate) fn send_all(mut members: Vec<i32>, signal: i32, leader: i32) {
     members.sort_by_key(|pid| *pid != leader);

@@ -168,6 +168,7 @@ async fn over_channel(socket: &Path, argv: &[&str]) -> anyhow::Result<Flow> {
         pty: None,
         timeout_ms: None,
         journal_bytes: None,
+        shell: None,
     };
     let begin = Instant::now();
     client.start(&spec).await?;

@@ -183,6 +183,7 @@ async fn run_with(client: &RunnerClient, argv: &[&str], pty: Option<PtySize>) ->
         pty,
         timeout_ms: Some(60_000),
         journal_bytes: None,
+        shell: None,
     };
     run_spec(client, &spec).await.unwrap()
 }

@@ -57,5 +57,6 @@ fn command(plan: &BatteryPlan) -> CommandSpec {
         pty: None,
         timeout_ms: u64::try_from(BATTERY_DEADLINE.as_millis()).ok(),
         journal_bytes: None,
+        shell: None,
     }
 }

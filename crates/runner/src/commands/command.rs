@@ -3,16 +3,19 @@
 //! Its state changes in one place, the driver in `drive.rs`; requests only read it and ask.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
 
 use sandbank_protocol::{
-    CommandSpec, CommandState, CommandStatus, Ending, Fault, FaultCode, PtySize, SignalRequest,
+    CommandSpec, CommandState, CommandStatus, Ending, Fault, FaultCode, PtySize, ShellStatus,
+    SignalRequest, StdinMode,
 };
 use tokio::sync::Notify;
 
 use super::ending::{Circumstances, WaitStatus};
 use super::output::Output;
+use super::shells::Turn;
 use super::source::AsyncDescriptor;
-use super::stdin::Stdin;
+use super::stdin::{Sink, Stdin};
 use crate::clock::now_ms;
 use crate::limits::MAX_BY_CHARS;
 use crate::tree::{Tree, send};
@@ -21,13 +24,14 @@ pub(crate) struct Command {
     spec: CommandSpec,
     /// Its place in the order of starts.
     number: u64,
-    pid: i32,
+    pid: Cell<i32>,
     started_at_ms: u64,
     output: Output,
     stdin: Stdin,
     /// Of a running command on a terminal.
     terminal: RefCell<Option<AsyncDescriptor>>,
-    tree: Tree,
+    owner: Owner,
+    shell: RefCell<Option<ShellStatus>>,
     circumstances: RefCell<Circumstances>,
     /// Set once, by the reaper; from then on the pid may belong to another process.
     death: Cell<Option<WaitStatus>>,
@@ -35,6 +39,12 @@ pub(crate) struct Command {
     /// Set once, by the driver.
     end: OnceCell<End>,
     ended: Notify,
+}
+
+/// Whose processes the command's are.
+pub(super) enum Owner {
+    Itself(Tree),
+    Shell(Rc<Turn>),
 }
 
 struct End {
@@ -50,7 +60,7 @@ pub(super) struct Parts {
     pub(super) output: Output,
     pub(super) stdin: Stdin,
     pub(super) terminal: Option<AsyncDescriptor>,
-    pub(super) tree: Tree,
+    pub(super) owner: Owner,
 }
 
 impl Command {
@@ -58,12 +68,13 @@ impl Command {
         Self {
             spec: parts.spec,
             number: parts.number,
-            pid: parts.pid,
+            pid: Cell::new(parts.pid),
             started_at_ms: now_ms(),
             output: parts.output,
             stdin: parts.stdin,
             terminal: RefCell::new(parts.terminal),
-            tree: parts.tree,
+            owner: parts.owner,
+            shell: RefCell::default(),
             circumstances: RefCell::default(),
             death: Cell::new(None),
             reaped: Notify::new(),
@@ -81,7 +92,7 @@ impl Command {
     }
 
     pub(super) fn pid(&self) -> i32 {
-        self.pid
+        self.pid.get()
     }
 
     pub(crate) fn output(&self) -> &Output {
@@ -92,8 +103,37 @@ impl Command {
         &self.stdin
     }
 
-    pub(super) fn tree(&self) -> &Tree {
-        &self.tree
+    /// None of a script in a shell.
+    pub(super) fn tree(&self) -> Option<&Tree> {
+        match &self.owner {
+            Owner::Itself(tree) => Some(tree),
+            Owner::Shell(_) => None,
+        }
+    }
+
+    /// Its turn has come.
+    pub(super) fn set_process(&self, pid: i32, terminal: AsyncDescriptor) {
+        self.pid.set(pid);
+        if self.spec.pty.is_some() {
+            *self.terminal.borrow_mut() = Some(terminal.clone());
+        }
+        if self.spec.pty.is_some() || self.spec.stdin == StdinMode::Open {
+            self.stdin.open(Sink::Terminal(terminal));
+        }
+    }
+
+    pub(super) fn shell(&self) -> Option<ShellStatus> {
+        self.shell.borrow().clone()
+    }
+
+    pub(super) fn set_shell(&self, status: ShellStatus) {
+        *self.shell.borrow_mut() = Some(status);
+    }
+
+    pub(super) fn set_shell_cwd(&self, cwd: &str) {
+        if let Some(shell) = &mut *self.shell.borrow_mut() {
+            shell.cwd = Some(cwd.to_owned());
+        }
     }
 
     pub(super) fn circumstances(&self) -> &RefCell<Circumstances> {
@@ -152,7 +192,7 @@ impl Command {
                 None => CommandState::Running,
                 Some(end) => CommandState::Ended { ending: end.ending.clone() },
             },
-            pid: self.pid,
+            pid: self.pid.get(),
             started_at_ms: self.started_at_ms,
             ended_at_ms: end.map(|end| end.time_ms),
             stdout_bytes: self.output.stdout_bytes(),
@@ -160,6 +200,7 @@ impl Command {
             dropped_bytes: journal.dropped_bytes(),
             last_seq: journal.last_seq(),
             stdin_offset: self.stdin.next_offset(),
+            shell: self.shell(),
         }
     }
 
@@ -170,7 +211,10 @@ impl Command {
         if !(1..=64).contains(&signal) {
             return Err(Fault::new(FaultCode::Invalid, format!("there is no signal {signal}")));
         }
-        let over = !self.leader_lives();
+        let over = match &self.owner {
+            Owner::Itself(_) => !self.leader_lives(),
+            Owner::Shell(_) => self.has_ended(),
+        };
         if over && !(tree && self.left_something()) {
             return Err(Fault::new(FaultCode::Closed, "the command has ended"));
         }
@@ -178,10 +222,10 @@ impl Command {
             let by = by.chars().take(MAX_BY_CHARS).collect();
             self.circumstances.borrow_mut().requested.insert(signal, by);
         }
-        let sent = if tree {
-            self.tree.signal(signal, self.leader_lives())
-        } else {
-            send(-self.pid, signal)
+        let sent = match &self.owner {
+            Owner::Shell(turn) => return turn.signal(signal, tree),
+            Owner::Itself(own) if tree => own.signal(signal, self.leader_lives()),
+            Owner::Itself(_) => send(-self.pid.get(), signal),
         };
         sent.map_err(|error| {
             Fault::new(FaultCode::Internal, format!("the signal cannot be sent: {error}"))
@@ -189,7 +233,7 @@ impl Command {
     }
 
     fn left_something(&self) -> bool {
-        !self.tree.is_empty(self.leader_lives())
+        self.tree().is_some_and(|tree| !tree.is_empty(self.leader_lives()))
     }
 
     pub(crate) fn resize(&self, size: PtySize) -> Result<(), Fault> {

@@ -191,7 +191,9 @@ impl Driver {
         let mut pause = FIRST_PAUSE;
         loop {
             signal.into_iter().for_each(|signal| self.signal_tree(signal));
-            if !self.command.leader_lives() && self.command.tree().is_empty(false) {
+            if !self.command.leader_lives()
+                && self.command.tree().is_none_or(|tree| tree.is_empty(false))
+            {
                 return;
             }
             sleep(pause).await;
@@ -201,6 +203,8 @@ impl Driver {
 
     /// A tree that cannot be signalled is noticed by those who wait for it to disappear.
     fn signal_tree(&self, signal: i32) {
-        let _ = self.command.tree().signal(signal, self.command.leader_lives());
+        if let Some(tree) = self.command.tree() {
+            let _ = tree.signal(signal, self.command.leader_lives());
+        }
     }
 }

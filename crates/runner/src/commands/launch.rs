@@ -1,7 +1,7 @@
 //! From a spec to a running process: validation, environment, streams, cgroup, spawn.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
@@ -11,14 +11,15 @@ use sandbank_protocol::{
 };
 use tokio::io::Interest;
 
-use super::command::{Command, Parts};
+use super::command::{Command, Owner, Parts};
 use super::environment::{self, DEFAULT_PATH, Environment};
 use super::output::Output;
+use super::shells::Turn;
 use super::source::{AsyncDescriptor, Source};
 use super::stdin::{Sink, Stdin};
 use crate::cgroups::{CommandCgroups, Lease, OomKills, OomMark};
 use crate::privileges::{AsRunner, FileIdentity};
-use crate::spawn::{Placement, Program, SpawnError, Spawner, Surroundings};
+use crate::spawn::{Placement, Program, ShellEnds, SpawnError, Spawner, Surroundings};
 use crate::tree::Tree;
 use crate::{descriptors, pty};
 
@@ -77,6 +78,23 @@ impl Launcher {
         })
     }
 
+    /// A script that its shell will evaluate when it is its turn.
+    pub(super) fn queue(&self, spec: CommandSpec, number: u64, turn: Rc<Turn>) -> Command {
+        Command::new(Parts {
+            number,
+            pid: 0,
+            output: Output::new(self.budget(&spec)),
+            stdin: Stdin::new(None),
+            terminal: None,
+            owner: Owner::Shell(turn),
+            spec,
+        })
+    }
+
+    fn budget(&self, spec: &CommandSpec) -> u64 {
+        spec.journal_bytes.unwrap_or(self.journal_bytes).min(self.max_journal_bytes)
+    }
+
     /// Nothing of a command that is refused is left behind.
     pub(super) fn launch(&self, spec: CommandSpec, number: u64) -> Result<Launched, Fault> {
         if spec.timeout_ms == Some(0) {
@@ -88,30 +106,62 @@ impl Launcher {
         let mut program = Program::new(&spec.argv, &variables, DEFAULT_PATH)
             .map_err(|error| Fault::new(FaultCode::Invalid, error.to_string()))?;
         let streams = Streams::open(&spec).map_err(|error| refused("streams", &error))?;
-        let lease = self.cgroups.as_ref().map(CommandCgroups::take).transpose();
-        let lease = lease.map_err(|error| refused("a cgroup", &error))?;
+        let lease = self.lease()?;
         let oom_mark = self.look_for_oom_kills();
 
         let pid = match self.spawn(&mut program, &streams, &cwd, lease.as_ref()) {
             Ok(pid) => pid,
             Err(fault) => {
-                if let (Some(cgroups), Some(lease)) = (&self.cgroups, &lease) {
-                    cgroups.give_back(lease);
-                }
+                self.return_lease(lease.as_ref());
                 return Err(fault);
             }
         };
-        let budget = spec.journal_bytes.unwrap_or(self.journal_bytes).min(self.max_journal_bytes);
         let command = Command::new(Parts {
             number,
             pid,
-            output: Output::new(budget),
+            output: Output::new(self.budget(&spec)),
             stdin: Stdin::new(streams.sink),
             terminal: streams.terminal,
-            tree: Tree::new(&spec.id, pid, lease),
+            owner: Owner::Itself(Tree::new(&spec.id, pid, lease)),
             spec,
         });
         Ok(Launched { command, sources: streams.sources, oom_mark })
+    }
+
+    pub(super) fn base_environment(&self) -> &Environment {
+        &self.base_environment
+    }
+
+    pub(super) fn lease(&self) -> Result<Option<Lease>, Fault> {
+        let lease = self.cgroups.as_ref().map(CommandCgroups::take).transpose();
+        lease.map_err(|error| refused("a cgroup", &error))
+    }
+
+    pub(super) fn return_lease(&self, lease: Option<&Lease>) {
+        if let (Some(cgroups), Some(lease)) = (&self.cgroups, lease) {
+            cgroups.give_back(lease);
+        }
+    }
+
+    /// A shell reads words of the runner; what it says of itself is nobody's business.
+    pub(super) fn spawn_shell(
+        &self,
+        program: &mut Program,
+        control: BorrowedFd<'_>,
+        cwd: &OwnedFd,
+        shell: ShellEnds<'_>,
+        lease: Option<&Lease>,
+    ) -> Result<i32, Fault> {
+        let around = Surroundings {
+            stdin: control,
+            stdout: self.null.as_fd(),
+            stderr: self.null.as_fd(),
+            terminal: false,
+            cwd: cwd.as_fd(),
+            placement: Placement::Inherit,
+            shell: Some(shell),
+        };
+        self.place(program, around, lease)
     }
 
     /// Out-of-memory kills in this sandbox so far; none where the engine does not tell.
@@ -125,15 +175,13 @@ impl Launcher {
 
     /// The cgroup of an ended command serves another one once it is empty.
     pub(super) fn give_back(&self, command: &Command) {
-        if let (Some(cgroups), Some(lease)) = (&self.cgroups, command.tree().lease()) {
-            cgroups.give_back(lease);
-        }
+        self.return_lease(command.tree().and_then(Tree::lease));
     }
 
     /// With the workload's rights, but in the runner: no link of `/proc` may lead to one of the
     /// runner's descriptors, and from there out. The child enters the very directory that was
     /// checked here.
-    fn open_cwd(&self, cwd: Option<&str>) -> Result<(String, OwnedFd), Fault> {
+    pub(super) fn open_cwd(&self, cwd: Option<&str>) -> Result<(String, OwnedFd), Fault> {
         let path = self.resolve_cwd(cwd.unwrap_or_default());
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_MAGICLINKS;
@@ -174,14 +222,25 @@ impl Launcher {
         let stdout = streams.stdout.as_fd();
         let stderr = streams.stderr.as_ref().unwrap_or(&streams.stdout).as_fd();
         let stdin = if streams.terminal.is_some() { stdout } else { stdin };
-        let mut around = Surroundings {
+        let around = Surroundings {
             stdin,
             stdout,
             stderr,
             terminal: streams.terminal.is_some(),
             cwd: cwd.as_fd(),
             placement: Placement::Inherit,
+            shell: None,
         };
+        self.place(program, around, lease)
+    }
+
+    /// Spawns in the command's own cgroup, where there is one.
+    fn place<'a>(
+        &self,
+        program: &mut Program,
+        mut around: Surroundings<'a>,
+        lease: Option<&'a Lease>,
+    ) -> Result<i32, Fault> {
         let Some(group) = lease.and_then(Lease::group) else {
             return self.spawner.spawn(program, &around).map_err(spawn_fault);
         };
@@ -229,13 +288,13 @@ impl Streams {
     }
 }
 
-fn output_pipe(stream: StreamKind) -> io::Result<(OwnedFd, Source)> {
+pub(super) fn output_pipe(stream: StreamKind) -> io::Result<(OwnedFd, Source)> {
     let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     Ok((theirs, Source::new(watch(ours, Interest::READABLE)?, stream)))
 }
 
 /// Non-blocking on our side only: the two ends of a pipe do not share that flag.
-fn watch(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncDescriptor> {
+pub(super) fn watch(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncDescriptor> {
     rustix::io::ioctl_fionbio(&descriptor, true)?;
     Ok(Rc::new(descriptors::watch(descriptor, interest)?))
 }
@@ -247,7 +306,7 @@ fn spawn_fault(error: SpawnError) -> Fault {
     }
 }
 
-fn refused(what: &str, error: &io::Error) -> Fault {
+pub(super) fn refused(what: &str, error: &io::Error) -> Fault {
     let message = format!("the kernel refuses {what} for the command: {error}");
     Fault::new(resource_code(error), message)
 }

@@ -13,6 +13,7 @@ mod launch;
 mod output;
 mod reader;
 pub(crate) mod routes;
+mod shells;
 mod source;
 mod stdin;
 mod utf8;
@@ -36,6 +37,7 @@ use crate::limits::{
 };
 use buffers::Buffers;
 pub(crate) use launch::Launcher;
+use shells::{Shells, Turn};
 
 /// How many commands run, how many ever ended, and what the journals hold.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,6 +55,9 @@ pub(crate) struct Commands {
     next_number: Cell<u64>,
     /// By the pid of a process that was not reaped yet.
     living: RefCell<HashMap<i32, Rc<Command>>>,
+    /// The same of shells.
+    shell_deaths: RefCell<HashMap<i32, Rc<shells::Death>>>,
+    shells: Shells,
     /// All that ever ended, also those that were forgotten: whoever compares two counts sees every
     /// ending between them.
     ended_count: Cell<u64>,
@@ -78,6 +83,8 @@ impl Commands {
             numbers: RefCell::default(),
             next_number: Cell::new(0),
             living: RefCell::default(),
+            shell_deaths: RefCell::default(),
+            shells: Shells::default(),
             ended_count: Cell::new(0),
             ended: RefCell::default(),
             emptiable: RefCell::default(),
@@ -100,6 +107,9 @@ impl Commands {
         }
         self.admit(&spec)?;
         let number = self.next_number.replace(self.next_number.get() + 1);
+        if let Some(turn) = self.shells.turn(&spec)?.map(Rc::new) {
+            return Ok(self.queue(spec, number, turn));
+        }
         let launched = self.launcher.launch(spec, number)?;
         let command = Rc::new(launched.command);
         self.living.borrow_mut().insert(command.pid(), command.clone());
@@ -107,6 +117,13 @@ impl Commands {
         let driver = drive::Driver::new(self.clone(), command.clone(), launched.oom_mark);
         tokio::task::spawn_local(driver.run(launched.sources));
         Ok(Started { attached: false, status: command.status() })
+    }
+
+    fn queue(self: &Rc<Self>, spec: CommandSpec, number: u64, turn: Rc<Turn>) -> Started {
+        let command = Rc::new(self.launcher.queue(spec, number, turn.clone()));
+        self.remember(&command);
+        tokio::task::spawn_local(turn.run(self.clone(), command.clone()));
+        Started { attached: false, status: command.status() }
     }
 
     fn admit(&self, spec: &CommandSpec) -> Result<(), Fault> {
@@ -149,6 +166,8 @@ impl Commands {
     pub(crate) fn reaped(&self, pid: i32, status: WaitStatus) {
         if let Some(command) = self.living.borrow_mut().remove(&pid) {
             command.set_reaped(status);
+        } else if let Some(death) = self.shell_deaths.borrow_mut().remove(&pid) {
+            death.tell(status);
         }
     }
 

@@ -51,6 +51,11 @@ impl Stdin {
         self.next_offset.get()
     }
 
+    /// For a command that begins later than it is made.
+    pub(super) fn open(&self, sink: Sink) {
+        *self.sink.borrow_mut() = Some(sink);
+    }
+
     /// Lets go of the command's stdin.
     pub(crate) fn close(&self) {
         self.sink.borrow_mut().take();

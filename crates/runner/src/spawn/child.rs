@@ -8,6 +8,7 @@ use std::ptr;
 
 use libc::{c_int, c_long, c_void};
 
+use super::SHELL_ENDS;
 use super::program::Pointers;
 use crate::signals;
 
@@ -25,6 +26,7 @@ pub(super) struct Task {
     pub(super) filter: *const libc::sock_fprog,
     pub(super) oom_score: *const c_char,
     pub(super) open_files: libc::rlimit,
+    pub(super) shell: Option<Shell>,
     /// Written by the child, read by the parent once it runs again.
     pub(super) outcome: Outcome,
 }
@@ -34,6 +36,14 @@ pub(super) struct Identity {
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) drop_groups: bool,
+}
+
+/// See [`super::ShellEnds`].
+#[derive(Clone, Copy)]
+pub(super) struct Shell {
+    pub(super) terminal: RawFd,
+    pub(super) ends: [RawFd; SHELL_ENDS],
+    pub(super) first: c_int,
 }
 
 /// The step before exec that failed, if one did.
@@ -106,7 +116,12 @@ unsafe fn prepare(task: &Task) -> Step {
         reset_signals()?;
         // All of the runner's descriptors close on exec, but the program's path is resolved before
         // that, and must not lead through one of them. The table is this child's own.
-        call!("close descriptors", libc::SYS_close_range, 3, c_int::MAX, 0)?;
+        match task.shell {
+            None => {
+                call!("close descriptors", libc::SYS_close_range, 3, c_int::MAX, 0).map(drop)?
+            }
+            Some(shell) => keep_ends(shell)?,
+        }
         if !task.filter.is_null() {
             let mode = libc::SECCOMP_MODE_FILTER as c_long;
             call!("filter clone3", libc::SYS_prctl, libc::PR_SET_SECCOMP, mode, task.filter)?;
@@ -125,9 +140,31 @@ unsafe fn attach(task: &Task) -> Step {
         for (target, source) in [task.stdin, task.stdout, task.stderr].into_iter().enumerate() {
             call!("attach its streams", libc::SYS_dup3, source, target as c_int, 0)?;
         }
-        if task.terminal {
-            call!("take its terminal", libc::SYS_ioctl, 0, libc::TIOCSCTTY as c_long, 0 as c_long)?;
+        let terminal = match task.shell {
+            Some(shell) => Some(shell.terminal),
+            None => task.terminal.then_some(0),
+        };
+        if let Some(terminal) = terminal {
+            let take = libc::TIOCSCTTY as c_long;
+            call!("take its terminal", libc::SYS_ioctl, terminal, take, 0 as c_long)?;
         }
+        Ok(())
+    }
+}
+
+/// Last, because the numbers may be those of descriptors that were needed until now.
+///
+/// # Safety
+/// As for [`prepare`].
+unsafe fn keep_ends(shell: Shell) -> Step {
+    let last = shell.first + SHELL_ENDS as c_int - 1;
+    // SAFETY: plain integers.
+    unsafe {
+        for (target, source) in (shell.first..).zip(shell.ends) {
+            call!("attach its streams", libc::SYS_dup3, source, target, 0)?;
+        }
+        call!("close descriptors", libc::SYS_close_range, 3, shell.first - 1, 0)?;
+        call!("close descriptors", libc::SYS_close_range, last + 1, c_int::MAX, 0)?;
         Ok(())
     }
 }

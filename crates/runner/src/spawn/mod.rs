@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::privileges::{self, FileIdentity};
-use child::{Identity, Outcome, Task};
+use child::{Identity, Outcome, Shell, Task};
 use stack::Stack;
 
 /// Descriptors and place of one child.
@@ -27,7 +27,20 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) terminal: bool,
     pub(crate) cwd: BorrowedFd<'a>,
     pub(crate) placement: Placement<'a>,
+    pub(crate) shell: Option<ShellEnds<'a>>,
 }
+
+/// What a shell that remembers has beside its streams.
+#[derive(Clone, Copy)]
+pub(crate) struct ShellEnds<'a> {
+    /// Becomes its controlling terminal.
+    pub(crate) terminal: BorrowedFd<'a>,
+    /// Its own under these numbers, from `first` on. None of them has such a number here.
+    pub(crate) ends: [BorrowedFd<'a>; SHELL_ENDS],
+    pub(crate) first: i32,
+}
+
+pub(crate) const SHELL_ENDS: usize = 5;
 
 /// How the child gets into its cgroup.
 #[derive(Clone, Copy)]
@@ -104,6 +117,11 @@ impl Spawner {
             filter: filter.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
             oom_score: self.oom_score.as_ptr(),
             open_files: self.open_files,
+            shell: surroundings.shell.map(|shell| Shell {
+                terminal: shell.terminal.as_raw_fd(),
+                ends: shell.ends.map(|end| end.as_raw_fd()),
+                first: shell.first,
+            }),
             outcome: Outcome::default(),
         };
         let cgroup = match surroundings.placement {

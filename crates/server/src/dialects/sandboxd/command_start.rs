@@ -1,12 +1,16 @@
-//! The body of `POST …/commands` as a command: sandboxd's `bash -lc` form, or any argv.
+//! The body of `POST …/commands` as a command: sandboxd's `bash -lc` form, any argv, or a script for
+//! a shell that remembers.
 
 use std::collections::BTreeMap;
 
-use sandbank_protocol::{CommandId, CommandSpec, Ending, PtySize, Started, StdinMode};
+use sandbank_protocol::{
+    CommandId, CommandSpec, CommandStatus, Ending, PtySize, ShellName, ShellUse, Started, StdinMode,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
+use super::command_view::ShellView;
 use super::create::optional;
 use super::number::Clamp;
 use super::{environment, wait};
@@ -36,6 +40,13 @@ pub(super) struct StartBody {
     /// `open` to feed it by `POST …/stdin`, or `null`.
     stdin: Option<String>,
     pty: Option<Pty>,
+    /// Name of a shell that remembers: directory, variables, functions and jobs of one script are
+    /// there for the next. Made when it is first used.
+    shell: Option<String>,
+    /// With `shell`: what it evaluates, instead of `argv`.
+    script: Option<String>,
+    /// With `shell`: errors come in the stream of the output, in the order they were written.
+    merged: Option<bool>,
     /// The caller's own id: the same one again attaches instead of running twice.
     command_id: Option<String>,
 }
@@ -65,16 +76,20 @@ pub(super) struct StartReply {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     ending: Option<Ending>,
+    /// With `wait=true`, of a script: the shell it ran in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shell: Option<ShellView>,
 }
 
 impl StartReply {
     pub(super) fn new(started: &Started) -> Self {
         let command_id = started.status.id.to_string();
-        Self { command_id, attached: started.attached, exit_code: None, ending: None }
+        Self { command_id, attached: started.attached, exit_code: None, ending: None, shell: None }
     }
 
-    pub(super) fn ended(self, ending: Ending) -> Self {
-        Self { exit_code: Some(wait::exit_code(&ending)), ending: Some(ending), ..self }
+    pub(super) fn ended(self, ending: Ending, status: CommandStatus) -> Self {
+        let shell = status.shell.map(ShellView::from);
+        Self { exit_code: Some(wait::exit_code(&ending)), ending: Some(ending), shell, ..self }
     }
 }
 
@@ -87,11 +102,19 @@ pub(super) struct StartQuery {
 }
 
 pub(super) fn read(body: &Map<String, Value>) -> ApiResult<CommandSpec> {
-    let (argv, timeout_ms) = match optional::<Vec<String>>(body, "argv")? {
-        Some(argv) => (argv, optional::<u64>(body, "timeoutMs")?.filter(|limit| *limit > 0)),
-        None => (bash(body)?, Some(TIMEOUT.read(body.get("timeoutMs")))),
+    let shell = shell(body)?;
+    let (argv, timeout_ms) = match (&shell, optional::<Vec<String>>(body, "argv")?) {
+        (Some(_), None) => (vec![script(body)?], own_limit(body)?),
+        (Some(_), Some(_)) => {
+            let message = "a shell takes a script, not argv";
+            return Err(ApiError::bad_request("bad_field", message));
+        }
+        (None, Some(argv)) => (argv, own_limit(body)?),
+        (None, None) => (bash(body)?, Some(TIMEOUT.read(body.get("timeoutMs")))),
     };
-    check_argv(&argv)?;
+    if shell.is_none() {
+        check_argv(&argv)?;
+    }
     let env: BTreeMap<String, String> = optional(body, "env")?.unwrap_or_default();
     environment::check(&env)?;
     Ok(CommandSpec {
@@ -103,7 +126,31 @@ pub(super) fn read(body: &Map<String, Value>) -> ApiResult<CommandSpec> {
         pty: optional::<Pty>(body, "pty")?.map(Into::into),
         timeout_ms,
         journal_bytes: None,
+        shell,
     })
+}
+
+/// None or 0 means no limit.
+fn own_limit(body: &Map<String, Value>) -> ApiResult<Option<u64>> {
+    Ok(optional::<u64>(body, "timeoutMs")?.filter(|limit| *limit > 0))
+}
+
+fn shell(body: &Map<String, Value>) -> ApiResult<Option<ShellUse>> {
+    let Some(name) = optional::<String>(body, "shell")? else { return Ok(None) };
+    let name = name
+        .parse::<ShellName>()
+        .map_err(|error| ApiError::bad_request("invalid_shell_name", error.to_string()))?;
+    Ok(Some(ShellUse { name, merged: optional(body, "merged")?.unwrap_or(false) }))
+}
+
+fn script(body: &Map<String, Value>) -> ApiResult<String> {
+    match optional::<String>(body, "script")? {
+        Some(script) if script.contains('\0') => {
+            Err(ApiError::bad_request("bad_field", "the script contains a NUL byte"))
+        }
+        Some(script) => Ok(script),
+        None => Err(ApiError::bad_request("script_required", "a shell needs a script")),
+    }
 }
 
 fn bash(body: &Map<String, Value>) -> ApiResult<Vec<String>> {
@@ -224,6 +271,15 @@ mod tests {
     }
 
     #[test]
+    fn a_shell_takes_a_script_of_any_text() {
+        let spec = spec(json!({"shell": "main", "script": "cd /tmp", "merged": true})).unwrap();
+        let shell = spec.shell.unwrap();
+        assert_eq!((shell.name.as_str(), shell.merged), ("main", true));
+        assert_eq!((spec.argv, spec.timeout_ms), (vec!["cd /tmp".to_owned()], None));
+        assert!(self::spec(json!({"shell": "main", "script": ""})).is_ok());
+    }
+
+    #[test]
     fn what_no_program_could_receive_is_refused() {
         for bad in [
             json!({"argv": []}),
@@ -237,6 +293,10 @@ mod tests {
             json!({"argv": ["ls"], "env": {"A=B": "x"}}),
             json!({"argv": ["ls"], "pty": {"rows": 70000, "cols": 1}}),
             json!({"argv": ["ls"], "cwd": "a\0"}),
+            json!({"shell": "main"}),
+            json!({"shell": "main", "argv": ["ls"]}),
+            json!({"shell": "../x", "script": "ls"}),
+            json!({"shell": "main", "script": "a\0"}),
         ] {
             assert!(spec(bad.clone()).is_err(), "{bad} was accepted");
         }

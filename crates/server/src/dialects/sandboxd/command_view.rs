@@ -1,6 +1,6 @@
 //! Commands as clients see them.
 
-use sandbank_protocol::{CommandState, CommandStatus, Ending};
+use sandbank_protocol::{CommandState, CommandStatus, Ending, ShellKind, ShellStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,6 +31,32 @@ pub(super) struct CommandView {
     /// Number of the newest log record.
     last_seq: u64,
     stdin_offset: u64,
+    /// Of a script in a shell.
+    shell: Option<ShellView>,
+}
+
+/// The shell that a script ran in.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Shell)]
+pub(super) struct ShellView {
+    name: String,
+    /// `bash`, or `sh` where there is no bash.
+    kind: &'static str,
+    /// Where it was when the script ended.
+    cwd: Option<String>,
+    /// The one before it had died: directory and exported variables are as they were, all else is
+    /// gone.
+    restarted: bool,
+}
+
+impl From<ShellStatus> for ShellView {
+    fn from(shell: ShellStatus) -> Self {
+        let kind = match shell.kind {
+            ShellKind::Bash => "bash",
+            ShellKind::Sh => "sh",
+        };
+        Self { name: shell.name.into(), kind, cwd: shell.cwd, restarted: shell.restarted }
+    }
 }
 
 impl From<CommandStatus> for CommandView {
@@ -55,6 +81,7 @@ impl From<CommandStatus> for CommandView {
             dropped_bytes: status.dropped_bytes,
             last_seq: status.last_seq,
             stdin_offset: status.stdin_offset,
+            shell: status.shell.map(ShellView::from),
         }
     }
 }

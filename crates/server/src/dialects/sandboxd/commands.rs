@@ -43,13 +43,16 @@ pub(super) async fn start(
     let (attached, started) = started.map_err(|_| ApiError::internal())?;
     let started = started.map_err(conflict)?;
     let reply = StartReply::new(&started);
-    match started.status.ending() {
-        Some(ending) if query.wait => Ok(Reply(reply.ended(ending.clone())).into_response()),
+    match started.status.ending().cloned() {
+        Some(ending) if query.wait => {
+            Ok(Reply(reply.ended(ending, started.status)).into_response())
+        }
         None if query.wait => {
             let path = CommandPath { sandbox: id, command: started.status.id };
             wait::patiently(app.clone(), async move {
                 let _busy = attached;
-                Ok(reply.ended(wait::ending(&app, &path).await?))
+                let (ending, status) = wait::ending(&app, &path).await?;
+                Ok(reply.ended(ending, status))
             })
             .await
         }

@@ -53,7 +53,7 @@ type Waiting<T> = Pin<Box<dyn Future<Output = ApiResult<T>> + Send>>;
     params(("id" = String, Path), ("commandId" = String, Path)),
     responses((status = 200, body = WaitReply), (status = "default", body = ErrorBody)))]
 pub(super) async fn wait(State(app): State<App>, path: CommandPath) -> ApiResult<Response> {
-    patiently(app.clone(), async move { ending(&app, &path).await.map(WaitReply::from) }).await
+    patiently(app.clone(), async move { Ok(WaitReply::from(ending(&app, &path).await?.0)) }).await
 }
 
 /// The answer, after white space if it is long in coming.
@@ -69,15 +69,15 @@ pub(super) async fn patiently<T: Serialize + Send + 'static>(
     }
 }
 
-pub(super) async fn ending(app: &App, path: &CommandPath) -> ApiResult<Ending> {
+pub(super) async fn ending(app: &App, path: &CommandPath) -> ApiResult<(Ending, CommandStatus)> {
     let status = tokio::select! {
         status = status(app, &path.sandbox, &path.command) => status?,
         () = app.shutdown().draining() => {
             return Err(OrchestratorError::ShuttingDown.into());
         }
     };
-    match status.ending() {
-        Some(ending) => Ok(ending.clone()),
+    match status.ending().cloned() {
+        Some(ending) => Ok((ending, status)),
         None => Err(ChannelError::Violation("a wait without an ending".to_owned()).into()),
     }
 }

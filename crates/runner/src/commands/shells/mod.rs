@@ -1,0 +1,167 @@
+//! Shells that remember: `cd`, variables, functions, aliases, options and jobs of one script are
+//! there for the next.
+//!
+//! A shell is an interactive one on a terminal of its own, whose standard input is a pipe that only
+//! the runner writes to (see `words.rs`). Scripts of one shell take turns. Each is a command like
+//! any other, with a journal and one ending; only its process is the shell's.
+
+mod drive;
+mod idle;
+mod process;
+mod report;
+mod words;
+
+pub(super) use process::Death;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use sandbank_protocol::{CommandSpec, Fault, FaultCode, ShellKind, ShellName};
+use tokio::sync::{Mutex, Notify};
+
+use super::source::AsyncDescriptor;
+use super::{Command, Commands};
+use crate::cgroups::Lease;
+use crate::limits::{MAX_SHELL_QUEUE, MAX_SHELLS};
+use crate::tree::{send, send_all};
+use idle::IdleOutput;
+use process::Process;
+
+#[derive(Default)]
+pub(super) struct Shells {
+    all: RefCell<BTreeMap<ShellName, Rc<Shell>>>,
+}
+
+pub(crate) struct Shell {
+    name: ShellName,
+    memory: RefCell<Memory>,
+    /// Whoever has it reads all that the process says. Scripts get it in the order they came.
+    process: Mutex<Option<Process>>,
+    /// Tells the reader of idle output to let go.
+    wanted: Notify,
+    current: RefCell<Option<Current>>,
+    idle: RefCell<IdleOutput>,
+    waiting: Cell<usize>,
+}
+
+/// What a new process begins with, from what the last script left.
+#[derive(Default)]
+struct Memory {
+    turn: u64,
+    cwd: Option<String>,
+    exports: Vec<u8>,
+    status: u8,
+}
+
+/// The script that runs, as those see it who signal it.
+struct Current {
+    turn: u64,
+    pid: i32,
+    kind: ShellKind,
+    lease: Option<Lease>,
+    controller: AsyncDescriptor,
+    control: Rc<OwnedFd>,
+    /// What earlier scripts had left running: none of this one's business.
+    before: HashSet<i32>,
+}
+
+/// A script's place in its shell.
+pub(crate) struct Turn {
+    pub(super) shell: Rc<Shell>,
+    /// 0 until it begins.
+    number: Cell<u64>,
+}
+
+impl Shells {
+    pub(super) fn turn(&self, spec: &CommandSpec) -> Result<Option<Turn>, Fault> {
+        let Some(used) = &spec.shell else { return Ok(None) };
+        let invalid = |message: &str| Err(Fault::new(FaultCode::Invalid, message));
+        if spec.argv.len() != 1 {
+            return invalid("a shell takes one text, the script, as argv");
+        }
+        if !spec.env.is_empty() || spec.cwd.is_some() {
+            return invalid("a shell has an environment and a directory: use export and cd");
+        }
+        let mut all = self.all.borrow_mut();
+        let full = |message: String| Err(Fault::new(FaultCode::LimitReached, message));
+        if !all.contains_key(&used.name) && all.len() >= MAX_SHELLS {
+            return full(format!("there are {MAX_SHELLS} shells already"));
+        }
+        let shell = all.entry(used.name.clone()).or_insert_with(|| Shell::new(&used.name)).clone();
+        if shell.waiting.get() >= MAX_SHELL_QUEUE {
+            return full(format!("{MAX_SHELL_QUEUE} scripts wait for this shell already"));
+        }
+        Ok(Some(Turn { shell, number: Cell::new(0) }))
+    }
+}
+
+impl Shell {
+    fn new(name: &ShellName) -> Rc<Self> {
+        Rc::new(Self {
+            name: name.clone(),
+            memory: RefCell::default(),
+            process: Mutex::new(None),
+            wanted: Notify::new(),
+            current: RefCell::default(),
+            idle: RefCell::default(),
+            waiting: Cell::new(0),
+        })
+    }
+}
+
+impl Turn {
+    /// Evaluates the script once it is its turn.
+    pub(super) async fn run(self: Rc<Self>, commands: Rc<Commands>, command: Rc<Command>) {
+        let shell = &self.shell;
+        shell.waiting.set(shell.waiting.get() + 1);
+        shell.wanted.notify_one();
+        let mut process = shell.process.lock().await;
+        shell.waiting.set(shell.waiting.get() - 1);
+        let script = drive::Script { commands: &commands, command: &command, turn: &self };
+        let ending = script.evaluate(&mut process).await;
+        shell.current.borrow_mut().take();
+        drop(process);
+        commands.finish(&command, ending);
+    }
+
+    /// To the group in the terminal's foreground, or to all that the script started. Where that is
+    /// the shell itself, what would end it ends the script.
+    pub(super) fn signal(&self, signal: i32, tree: bool) -> Result<(), Fault> {
+        let current = self.shell.current.borrow();
+        let current = current.as_ref().filter(|current| current.turn == self.number.get());
+        // One that has not begun yet ends when it would begin.
+        let Some(current) = current else { return Ok(()) };
+        current.signal(signal, tree);
+        Ok(())
+    }
+}
+
+impl Current {
+    fn signal(&self, signal: i32, tree: bool) {
+        let ends = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGKILL]
+            .contains(&signal);
+        let foreground = rustix::termios::tcgetpgrp(self.controller.get_ref())
+            .map(|group| group.as_raw_nonzero().get())
+            .unwrap_or(self.pid);
+        let started = self.started();
+        if tree && !started.is_empty() {
+            send_all(started, signal, foreground);
+        } else if foreground != self.pid {
+            let _ = send(-foreground, signal);
+        }
+        if ends {
+            // A loop of the shell's own would go on without what it has just lost.
+            let _ = send(self.pid, libc::SIGINT);
+            let _ = process::say(&self.control, &words::ask_again(self.kind, self.turn));
+        }
+    }
+
+    /// What the script has started and that lives.
+    fn started(&self) -> Vec<i32> {
+        let mut started = process::children(self.pid, self.lease.as_ref());
+        started.retain(|pid| !self.before.contains(pid));
+        started
+    }
+}
