@@ -11,7 +11,8 @@ use sandbank_protocol::{
 };
 use tokio::sync::Notify;
 
-use super::ending::{Circumstances, WaitStatus};
+use super::death::Death;
+use super::ending::Circumstances;
 use super::output::Output;
 use super::shells::Turn;
 use super::source::AsyncDescriptor;
@@ -33,9 +34,8 @@ pub(crate) struct Command {
     owner: Owner,
     shell: RefCell<Option<ShellStatus>>,
     circumstances: RefCell<Circumstances>,
-    /// Set once, by the reaper; from then on the pid may belong to another process.
-    death: Cell<Option<WaitStatus>>,
-    reaped: Notify,
+    /// Of its own process; a script in a shell has none.
+    death: Rc<Death>,
     /// Set once, by the driver.
     end: OnceCell<End>,
     ended: Notify,
@@ -76,8 +76,7 @@ impl Command {
             owner: parts.owner,
             shell: RefCell::default(),
             circumstances: RefCell::default(),
-            death: Cell::new(None),
-            reaped: Notify::new(),
+            death: Rc::default(),
             end: OnceCell::new(),
             ended: Notify::new(),
         }
@@ -140,25 +139,13 @@ impl Command {
         &self.circumstances
     }
 
-    pub(super) fn set_reaped(&self, status: WaitStatus) {
-        self.death.set(Some(status));
-        self.reaped.notify_waiters();
-    }
-
-    /// Resolves when the process was reaped.
-    pub(super) async fn death(&self) -> WaitStatus {
-        loop {
-            let reaped = self.reaped.notified();
-            if let Some(status) = self.death.get() {
-                return status;
-            }
-            reaped.await;
-        }
+    pub(super) fn death(&self) -> &Rc<Death> {
+        &self.death
     }
 
     /// Whether the leader's pid is still its own.
     pub(super) fn leader_lives(&self) -> bool {
-        self.death.get().is_none()
+        self.death.status().is_none()
     }
 
     pub(super) fn set_ended(&self, ending: Ending, time_ms: u64) {

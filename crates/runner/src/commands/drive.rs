@@ -156,8 +156,8 @@ impl Driver {
     async fn live(&self) -> Ending {
         let deadline = self.command.spec().timeout_ms.map(Duration::from_millis);
         let status = match deadline.and_then(|timeout| Instant::now().checked_add(timeout)) {
-            None => self.command.death().await,
-            Some(deadline) => match timeout_at(deadline, self.command.death()).await {
+            None => self.command.death().told().await,
+            Some(deadline) => match timeout_at(deadline, self.command.death().told()).await {
                 Ok(status) => status,
                 Err(_) => {
                     self.command.circumstances().borrow_mut().timed_out = true;
@@ -182,7 +182,7 @@ impl Driver {
             let _ = timeout(KILL_DEADLINE, self.disappearance(Some(libc::SIGKILL))).await;
         }
         // What cannot be killed, as in a hung file system, is not reported as gone either.
-        self.command.death().await
+        self.command.death().told().await
     }
 
     /// Resolves when the process is reaped and nothing of the command is left; sends `signal`

@@ -5,6 +5,7 @@
 
 mod buffers;
 mod command;
+mod death;
 mod drive;
 mod ending;
 pub(crate) mod environment;
@@ -36,6 +37,7 @@ use crate::limits::{
     MAX_RUNNING_SPEC_BYTES,
 };
 use buffers::Buffers;
+use death::Death;
 pub(crate) use launch::Launcher;
 use shells::{Shells, Turn};
 
@@ -54,9 +56,7 @@ pub(crate) struct Commands {
     numbers: RefCell<HashMap<CommandId, u64>>,
     next_number: Cell<u64>,
     /// By the pid of a process that was not reaped yet.
-    living: RefCell<HashMap<i32, Rc<Command>>>,
-    /// The same of shells.
-    shell_deaths: RefCell<HashMap<i32, Rc<shells::Death>>>,
+    living: RefCell<HashMap<i32, Rc<Death>>>,
     shells: Shells,
     /// All that ever ended, also those that were forgotten: whoever compares two counts sees every
     /// ending between them.
@@ -83,7 +83,6 @@ impl Commands {
             numbers: RefCell::default(),
             next_number: Cell::new(0),
             living: RefCell::default(),
-            shell_deaths: RefCell::default(),
             shells: Shells::default(),
             ended_count: Cell::new(0),
             ended: RefCell::default(),
@@ -112,7 +111,7 @@ impl Commands {
         }
         let launched = self.launcher.launch(spec, number)?;
         let command = Rc::new(launched.command);
-        self.living.borrow_mut().insert(command.pid(), command.clone());
+        self.living.borrow_mut().insert(command.pid(), command.death().clone());
         self.remember(&command);
         let driver = drive::Driver::new(self.clone(), command.clone(), launched.oom_mark);
         tokio::task::spawn_local(driver.run(launched.sources));
@@ -162,11 +161,9 @@ impl Commands {
         }
     }
 
-    /// The reaper's word; of no interest when the process was not a command.
+    /// The reaper's word; of no interest when the process was neither a command nor a shell.
     pub(crate) fn reaped(&self, pid: i32, status: WaitStatus) {
-        if let Some(command) = self.living.borrow_mut().remove(&pid) {
-            command.set_reaped(status);
-        } else if let Some(death) = self.shell_deaths.borrow_mut().remove(&pid) {
+        if let Some(death) = self.living.borrow_mut().remove(&pid) {
             death.tell(status);
         }
     }

@@ -90,7 +90,7 @@ impl Script<'_> {
         };
         let started = Process::start(&self.commands.launcher, &shell.name, cwd.as_deref());
         let mut process = started.map_err(|fault| fault.message)?;
-        self.commands.shell_deaths.borrow_mut().insert(process.pid, process.death.clone());
+        self.commands.living.borrow_mut().insert(process.pid, process.death.clone());
         tokio::task::spawn_local(idle::read(self.commands.clone(), shell.clone(), process.pid));
         self.command.set_shell(ShellStatus {
             name: shell.name.clone(),

@@ -11,8 +11,6 @@ mod process;
 mod report;
 mod words;
 
-pub(super) use process::Death;
-
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::OwnedFd;

@@ -1,6 +1,5 @@
 //! A shell's process, and the descriptors it is spoken to with.
 
-use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
@@ -10,12 +9,11 @@ use rustix::pipe::PipeFlags;
 use rustix::termios::{LocalModes, OptionalActions};
 use sandbank_protocol::{Fault, PtySize, ShellKind, ShellName, StreamKind};
 use tokio::io::Interest;
-use tokio::sync::Notify;
 
 use super::report::Reports;
 use super::words;
 use crate::cgroups::Lease;
-use crate::commands::WaitStatus;
+use crate::commands::death::Death;
 use crate::commands::environment::{DEFAULT_PATH, Environment, MARKER};
 use crate::commands::launch::{Launcher, output_pipe, refused, watch};
 use crate::commands::source::{AsyncDescriptor, Source};
@@ -40,34 +38,6 @@ pub(super) struct Process {
     pub(super) stderr: Source,
     pub(super) terminal: Source,
     pub(super) death: Rc<Death>,
-}
-
-/// The reaper's word on the process.
-#[derive(Default)]
-pub(crate) struct Death {
-    status: Cell<Option<WaitStatus>>,
-    told: Notify,
-}
-
-impl Death {
-    pub(crate) fn tell(&self, status: WaitStatus) {
-        self.status.set(Some(status));
-        self.told.notify_waiters();
-    }
-
-    pub(super) fn status(&self) -> Option<WaitStatus> {
-        self.status.get()
-    }
-
-    pub(super) async fn told(&self) -> WaitStatus {
-        loop {
-            let told = self.told.notified();
-            if let Some(status) = self.status.get() {
-                return status;
-            }
-            told.await;
-        }
-    }
 }
 
 impl Process {
