@@ -124,12 +124,7 @@ async fn an_image_is_attacked_as_soon_as_it_is_imported() -> anyhow::Result<()> 
         return Ok(());
     }
     let daemon = TestDaemon::start(SANDBANK).await?;
-    let tree = tempfile::tempdir()?;
-    std::fs::create_dir(tree.path().join("etc"))?;
-    let archive = tree.path().join("little.tar");
-    let mut tar = Command::new("tar");
-    tar.arg("cf").arg(&archive).arg("-C").arg(tree.path()).arg("etc");
-    assert!(tar.status()?.success());
+    let (_tree, archive) = little_archive()?;
     let words = ["image", "import", "little", archive.to_str().unwrap()];
     let output = sandbank(daemon.data_dir(), &words, "");
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -142,6 +137,42 @@ async fn an_image_is_attacked_as_soon_as_it_is_imported() -> anyhow::Result<()> 
     let id = daemon.api()?.create_with(json!({ "sessionKey": "l", "image": "little" })).await?;
     daemon.api()?.call("GET", &format!("/v1/sandboxes/{id}/commands"), None).await?;
     daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_whose_sandboxes_leak_is_not_kept() -> anyhow::Result<()> {
+    if skip_unless_root() || cannot_leave_out() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start_with(SANDBANK, &[(LEAVE_OUT, "landlock@leaky")]).await?;
+    let (_tree, archive) = little_archive()?;
+    let import = |name| {
+        sandbank(daemon.data_dir(), &["image", "import", name, archive.to_str().unwrap()], "")
+    };
+    let refused = import("leaky");
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success(), "{said}");
+    assert!(said.contains("was not contained") && said.contains("landlock"), "{said}");
+    let held = import("tight");
+    assert!(held.status.success(), "{}", text(&held.stderr));
+    let api = daemon.api()?;
+    let images = api.call("GET", "/v1/images", None).await?.to_string();
+    assert!(images.contains("tight") && !images.contains("leaky"), "{images}");
+    let made = api.create_with(json!({ "sessionKey": "l", "image": "leaky" })).await;
+    assert!(made.is_err(), "a sandbox was made of it: {made:?}");
+    api.create_with(json!({ "sessionKey": "t", "image": "tight" })).await?;
+    daemon.finish().await
+}
+
+/// An archive with an empty directory in it, and the directory that both are in.
+fn little_archive() -> anyhow::Result<(tempfile::TempDir, PathBuf)> {
+    let tree = tempfile::tempdir()?;
+    std::fs::create_dir(tree.path().join("etc"))?;
+    let archive = tree.path().join("little.tar");
+    let mut tar = Command::new("tar");
+    tar.arg("cf").arg(&archive).arg("-C").arg(tree.path()).arg("etc");
+    anyhow::ensure!(tar.status()?.success(), "tar failed");
+    Ok((tree, archive))
 }
 
 fn probe<'a>(report: &'a Value, name: &str) -> &'a Value {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sandbank_engine::{Control, InstanceId};
+use sandbank_engine::{Control, ImageName, InstanceId};
 use serde::{Deserialize, Serialize};
 
 use crate::{StorageKind, Subnet};
@@ -50,20 +50,31 @@ impl NativeSettings {
     }
 }
 
-/// For tests of the tests of containment: controls that are claimed, but left out of every machine.
-/// A build without debug assertions leaves out none, whatever it is told.
+/// For tests of the tests of containment: controls that are claimed, but left out of every machine,
+/// or of those of one image. A build without debug assertions leaves out none, whatever it is told.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Omitted(Vec<Control>);
+pub struct Omitted {
+    pub controls: Vec<Control>,
+    pub image: Option<ImageName>,
+}
 
 impl Omitted {
+    /// What is left out of machines of this image.
+    pub(crate) fn of(&self, image: &ImageName) -> Self {
+        match &self.image {
+            Some(only) if only != image => Self::default(),
+            _ => self.clone(),
+        }
+    }
+
     pub(crate) fn contains(&self, control: Control) -> bool {
-        cfg!(debug_assertions) && self.0.contains(&control)
+        cfg!(debug_assertions) && self.controls.contains(&control)
     }
 }
 
 impl From<Vec<Control>> for Omitted {
     fn from(controls: Vec<Control>) -> Self {
-        Self(controls)
+        Self { controls, image: None }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandbank_engine::{EngineError, InstanceId};
 
-use crate::host::Host;
+use crate::host::{Host, Kept};
 use crate::limits::{UID_BASE, UID_RANGE, UID_SLOTS};
 use crate::spawner::Spawner;
 
@@ -44,9 +44,12 @@ impl UserNamespaces {
         target: usize,
         occupied: impl IntoIterator<Item = u32>,
     ) -> Result<Self, EngineError> {
-        let slots = Slots { used: occupied.into_iter().collect(), next: first_slot(instance) };
+        let (used, next) = (occupied.into_iter().collect(), first_slot(instance));
+        let mut slots = Slots { used, leftovers: BTreeSet::new(), next };
         if let Some(host) = &host {
-            let lost = host.keep(&slots.used).map_err(EngineError::io(CLAIM))?;
+            let Kept { lost, leftovers } =
+                host.keep(&slots.used).map_err(EngineError::io(CLAIM))?;
+            slots.leftovers = leftovers;
             if !lost.is_empty() {
                 // Only those of machines that were dead when another daemon looked for them.
                 tracing::warn!(ranges = ?lost, "another daemon has ranges of user ids of machines here");
@@ -72,6 +75,7 @@ impl UserNamespaces {
     }
 
     pub(crate) async fn refill(&self) {
+        self.release_leftovers();
         while lock(&self.ready).as_ref().is_some_and(|ready| ready.len() < self.target) {
             match self.make().await {
                 Ok(namespace) => match &mut *lock(&self.ready) {
@@ -90,6 +94,14 @@ impl UserNamespaces {
         let ready = lock(&self.ready).take();
         for namespace in ready.into_iter().flatten() {
             self.release(namespace.slot);
+        }
+        self.release_leftovers();
+    }
+
+    fn release_leftovers(&self) {
+        let Some(host) = &self.host else { return };
+        if let Err(error) = host.release_unused(&mut lock(&self.slots).leftovers) {
+            tracing::warn!(%error, "cannot tell which ranges of user ids are in use");
         }
     }
 
@@ -111,6 +123,8 @@ impl UserNamespaces {
 
 struct Slots {
     used: BTreeSet<u32>,
+    /// Of the daemon before this one, until its last processes are gone.
+    leftovers: BTreeSet<u32>,
     /// Where the search starts. Going round leaves a range unused for long after a machine.
     next: u32,
 }
@@ -123,7 +137,8 @@ impl Slots {
     ) -> std::io::Result<Option<u32>> {
         for step in 0..UID_SLOTS {
             let slot = (self.next + step) % UID_SLOTS;
-            if !self.used.contains(&slot) && is_ours(slot)? {
+            let taken = self.used.contains(&slot) || self.leftovers.contains(&slot);
+            if !taken && is_ours(slot)? {
                 self.used.insert(slot);
                 self.next = (slot + 1) % UID_SLOTS;
                 return Ok(Some(slot));
@@ -155,12 +170,16 @@ mod tests {
 
     #[test]
     fn every_range_is_given_out_once_and_then_none() {
-        let mut slots = Slots { used: BTreeSet::from([7]), next: UID_SLOTS - 2 };
+        let mut slots = Slots {
+            used: BTreeSet::from([7]),
+            leftovers: BTreeSet::from([0]),
+            next: UID_SLOTS - 2,
+        };
         let another_has = |slot| Ok(slot != 9);
         let given: BTreeSet<u32> =
             std::iter::from_fn(|| slots.claim(another_has).unwrap()).collect();
-        assert_eq!(given.len() as u32, UID_SLOTS - 2);
-        assert!(!given.contains(&7) && !given.contains(&9));
+        assert_eq!(given.len() as u32, UID_SLOTS - 3);
+        assert!([0, 7, 9].iter().all(|slot| !given.contains(slot)));
         slots.used.remove(&3);
         assert_eq!(slots.claim(another_has).unwrap(), Some(3));
     }

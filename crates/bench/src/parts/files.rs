@@ -16,6 +16,8 @@ const UP: &str = "file up";
 const DOWN: &str = "file down";
 const TO_FILE: &str = "loopback TCP into a file";
 const FROM_FILE: &str = "loopback TCP from a file";
+const TO_WORKSPACES: &str = "loopback TCP into a file beside the workspaces";
+const FROM_WORKSPACES: &str = "loopback TCP from a file beside the workspaces";
 const MEMORY: &str = "loopback TCP, memory only";
 const GOAL: f64 = 0.6;
 
@@ -28,6 +30,7 @@ const FILE: &str = "/vercel/sandbox/workspace/bench.bin";
 enum Contender {
     Sandbank,
     Files,
+    Workspaces,
     Memory,
 }
 
@@ -36,10 +39,13 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let method = format!(
         "{} MiB through the raw file routes, one connection. The peer is a plain read and write loop \
          over loopback TCP that ends in, or begins with, a file on the file system below the data \
-         directory. Nobody syncs to disk.",
+         directory, and beside it one on the file system that workspaces are on, whose quotas and \
+         snapshots have their price. Nobody syncs to disk.",
         size >> 20
     );
-    let contenders = [Contender::Sandbank, Contender::Files, Contender::Memory];
+    let mut contenders = vec![Contender::Sandbank, Contender::Files, Contender::Memory];
+    let pool = run.daemon.data_dir().join("pool");
+    contenders.extend(pool.is_dir().then_some(Contender::Workspaces));
     let rounds = 1 + run.scale.long_rounds;
     run.progress.begin("files", rounds * contenders.len());
     let id = run.api().create_ready(Network::None).await?;
@@ -52,6 +58,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
             let (up, down) = match contender {
                 Contender::Sandbank => sandbank(run, &id).await?,
                 Contender::Files => plain(End::File(dir.path().join("copy")), size).await?,
+                Contender::Workspaces => plain(End::File(pool.join("copy")), size).await?,
                 Contender::Memory => plain(End::Memory, size).await?,
             };
             run.progress.step();
@@ -68,6 +75,8 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     section.series = samples.into_series();
     section.compare(UP, SUBJECT, TO_FILE, Some(Goal::AtLeast(GOAL)));
     section.compare(DOWN, SUBJECT, FROM_FILE, Some(Goal::AtLeast(GOAL)));
+    section.compare(UP, SUBJECT, TO_WORKSPACES, Some(Goal::AtLeast(GOAL)));
+    section.compare(DOWN, SUBJECT, FROM_WORKSPACES, Some(Goal::AtLeast(GOAL)));
     section.compare(UP, SUBJECT, MEMORY, None);
     section.compare(DOWN, SUBJECT, MEMORY, None);
     section.fact("daemon's memory before", before.resident_mb, Unit::Megabytes);
@@ -82,6 +91,7 @@ impl Contender {
         match self {
             Self::Sandbank => (SUBJECT, SUBJECT),
             Self::Files => (TO_FILE, FROM_FILE),
+            Self::Workspaces => (TO_WORKSPACES, FROM_WORKSPACES),
             Self::Memory => (MEMORY, MEMORY),
         }
     }

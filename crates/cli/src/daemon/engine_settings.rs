@@ -1,7 +1,7 @@
 //! The configuration's words in the parts' own types.
 
 use sandbank_engine::{Control, InstanceId};
-use sandbank_engine_native::{NativeSettings, StorageKind as NativeStorage, Subnet};
+use sandbank_engine_native::{NativeSettings, Omitted, StorageKind as NativeStorage, Subnet};
 use sandbank_orchestrator::Settings as LifecycleSettings;
 use sandbank_server::config::{Settings, StorageKind};
 
@@ -30,16 +30,21 @@ pub(crate) fn engine_settings(
 
 const LEAVE_OUT: &str = "SANDBANK_TEST_LEAVE_OUT";
 
-/// For tests of the self-test: a build for development can be told to leave controls out.
+/// For tests of the self-test: a build for development can be told to leave controls out, of all
+/// sandboxes or, with `@image` behind their names, of those of one image.
 fn leave_out(native: &mut NativeSettings) {
     if !cfg!(debug_assertions) {
         return;
     }
-    let Ok(names) = std::env::var(LEAVE_OUT) else { return };
+    let Ok(text) = std::env::var(LEAVE_OUT) else { return };
+    let (names, image) = match text.split_once('@') {
+        Some((names, image)) => (names, Some(image.parse().expect("the name of an image"))),
+        None => (&*text, None),
+    };
     // A slip in a test must not look like a control that was in force.
     let named =
         |name| Control::named(name).unwrap_or_else(|| panic!("{LEAVE_OUT}={names}: {name}?"));
-    native.omitted = names.split(',').map(named).collect::<Vec<_>>().into();
+    native.omitted = Omitted { controls: names.split(',').map(named).collect(), image };
 }
 
 pub(crate) fn lifecycle_settings(settings: &Settings) -> LifecycleSettings {

@@ -6,6 +6,8 @@
 
 mod uid_ranges;
 
+pub(crate) use uid_ranges::Kept;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;

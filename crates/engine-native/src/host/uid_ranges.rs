@@ -13,6 +13,16 @@ use crate::limits::{UID_BASE, UID_RANGE, UID_SLOTS};
 
 const UID_RANGES: &str = "uid-range-";
 
+/// What became of the ranges of the daemon before this one.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// Another's by now.
+    pub(crate) lost: Vec<u32>,
+    /// Of processes without a record: some of the dead daemon's that are about to end, or a machine
+    /// that is about to be found and destroyed. Nobody else may have them meanwhile.
+    pub(crate) leftovers: BTreeSet<u32>,
+}
+
 impl Host {
     /// False when the range is another instance's.
     pub(crate) fn claim(&self, slot: u32) -> io::Result<bool> {
@@ -35,22 +45,29 @@ impl Host {
     }
 
     /// Has exactly these ranges, those of the machines that are there: what the daemon before this
-    /// one had claimed ahead is given back. Says which are another's by now.
-    pub(crate) fn keep(&self, slots: &BTreeSet<u32>) -> io::Result<Vec<u32>> {
-        let used = used_slots()?;
-        for slot in self.ranges_of(&self.instance) {
-            // One that lives without a record is about to be found and destroyed.
-            if !slots.contains(&slot) && !used.contains(&slot) {
-                self.release(slot);
-            }
-        }
+    /// one had claimed ahead is given back.
+    pub(crate) fn keep(&self, slots: &BTreeSet<u32>) -> io::Result<Kept> {
+        let mut leftovers: BTreeSet<u32> = self.ranges_of(&self.instance).into_iter().collect();
+        leftovers.retain(|slot| !slots.contains(slot));
+        self.release_unused(&mut leftovers)?;
         let mut lost = Vec::new();
         for slot in slots {
             if !self.claim(*slot)? {
                 lost.push(*slot);
             }
         }
-        Ok(lost)
+        Ok(Kept { lost, leftovers })
+    }
+
+    /// Gives back those of which no process has an id any more; the others remain.
+    pub(crate) fn release_unused(&self, slots: &mut BTreeSet<u32>) -> io::Result<()> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let used = used_slots()?;
+        slots.iter().filter(|slot| !used.contains(slot)).for_each(|slot| self.release(*slot));
+        slots.retain(|slot| used.contains(slot));
+        Ok(())
     }
 
     /// Clears away what dead daemons left, with `sweep` for what is kept elsewhere: it is told an
@@ -149,7 +166,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (own, other) = (enter(dir.path()), enter(dir.path()));
         assert!(own.claim(1).unwrap() && own.claim(2).unwrap() && other.claim(3).unwrap());
-        assert_eq!(own.keep(&BTreeSet::from([2, 3])).unwrap(), [3]);
+        let kept = own.keep(&BTreeSet::from([2, 3])).unwrap();
+        assert_eq!((kept.lost, kept.leftovers), (vec![3], BTreeSet::new()));
         assert!(other.claim(1).unwrap(), "nobody uses it");
         assert!(!other.claim(2).unwrap());
     }
@@ -166,11 +184,48 @@ mod tests {
         assert!(own.claim(2).unwrap());
     }
 
+    fn process_in(slot: u32) -> std::process::Child {
+        use std::os::unix::process::CommandExt;
+        let mut machine = std::process::Command::new("sleep");
+        machine.arg("60").uid(UID_BASE + slot * UID_RANGE + 5).spawn().unwrap()
+    }
+
+    fn end(mut process: std::process::Child) {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    fn is_no_root() -> bool {
+        let is_root = rustix::process::geteuid().is_root();
+        if !is_root {
+            println!("skipped: another user id needs root");
+        }
+        !is_root
+    }
+
+    #[test]
+    fn a_range_that_a_dying_process_still_has_is_given_back_after_it() {
+        if is_no_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (own, other) = (enter(dir.path()), enter(dir.path()));
+        let slot = UID_SLOTS - 2;
+        assert!(own.claim(slot).unwrap());
+        let dying = process_in(slot);
+        let mut leftovers = own.keep(&BTreeSet::new()).unwrap().leftovers;
+        let taken = !other.claim(slot).unwrap();
+        own.release_unused(&mut leftovers).unwrap();
+        let still = leftovers.clone();
+        end(dying);
+        assert!(taken && still == BTreeSet::from([slot]), "{still:?}");
+        own.release_unused(&mut leftovers).unwrap();
+        assert!(leftovers.is_empty() && other.claim(slot).unwrap());
+    }
+
     #[test]
     fn the_range_of_a_machine_that_outlives_its_daemon_stays_taken() {
-        use std::os::unix::process::CommandExt;
-        if !rustix::process::geteuid().is_root() {
-            println!("skipped: another user id needs root");
+        if is_no_root() {
             return;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -178,12 +233,10 @@ mod tests {
         let slot = UID_SLOTS - 1;
         assert!(gone.claim(slot).unwrap());
         kill(gone);
-        let mut machine = std::process::Command::new("sleep");
-        let mut machine = machine.arg("60").uid(UID_BASE + slot * UID_RANGE + 5).spawn().unwrap();
+        let machine = process_in(slot);
         own.clear_dead(|_| true);
         let taken = !own.claim(slot).unwrap();
-        machine.kill().unwrap();
-        machine.wait().unwrap();
+        end(machine);
         assert!(taken);
         own.clear_dead(|_| true);
         assert!(own.claim(slot).unwrap());

@@ -95,7 +95,7 @@ fn plan(parts: &Parts, record: &Record, network: Option<&Network>, mounts: &Moun
         shm_bytes: SHM_BYTES.min(spec.limits.memory_bytes),
         open_files: MAX_OPEN_FILES,
         processes: u64::from(spec.limits.pids),
-        omitted: parts.settings.omitted.clone(),
+        omitted: parts.settings.omitted.of(&spec.image),
     }
 }
 
@@ -109,7 +109,8 @@ fn runner_config(
     env.extend(spec.env.clone());
     let cgroup = placement.commands.is_some().then_some(placement.version);
     let counts_oom = placement.oom_events.is_some();
-    let omitted = |control| parts.settings.omitted.contains(control);
+    let left_out = parts.settings.omitted.of(&spec.image);
+    let omitted = |control| left_out.contains(control);
     let has = |control| parts.has(control) && !omitted(control);
     let fences = Fences {
         own_identity: !parts.rootless && !omitted(Control::SeparateRunnerIdentity),

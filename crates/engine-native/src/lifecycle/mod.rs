@@ -70,6 +70,8 @@ struct Parts {
     user_namespaces: UserNamespaces,
     /// Of the running kernel.
     boot: String,
+    /// Counted once: to ask takes reading several files.
+    cores: usize,
     /// The sealed runner.
     runner: std::os::fd::OwnedFd,
     seccomp_hex: String,
@@ -104,7 +106,6 @@ impl Engine for NativeEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Capabilities {
             network_egress: self.parts.egress().is_ok(),
             disk_quota: self.parts.storage.enforces_quota(),
@@ -112,7 +113,7 @@ impl Engine for NativeEngine {
             cpu_limit: self.parts.has(Control::CpuLimit),
             pids_limit: self.parts.has(Control::PidsLimit),
             pause: self.parts.cgroups.can_freeze(),
-            concurrent_creates: 2 * cores,
+            concurrent_creates: 2 * self.parts.cores,
         }
     }
 

@@ -81,6 +81,7 @@ async fn assemble(
         spawner,
         user_namespaces,
         boot,
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
         runner,
         seccomp_hex: seccomp::program_hex(),
         stock: stock::Stock::default(),

@@ -78,7 +78,7 @@ fn names(controls: impl Iterator<Item = Control>) -> String {
 /// The limits to set: those that were asked for, but for what is left out on purpose.
 pub(in crate::lifecycle) fn limits(parts: &Parts, spec: &MachineSpec) -> Limits {
     const MANY: u32 = 1_000_000;
-    let omitted = &parts.settings.omitted;
+    let omitted = parts.settings.omitted.of(&spec.image);
     let mut limits = spec.limits.clone();
     if omitted.contains(Control::MemoryLimit) {
         limits.memory_bytes = 1 << 50;

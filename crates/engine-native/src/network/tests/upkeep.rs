@@ -250,6 +250,52 @@ fn docker_s_drop_policy_is_passed_through_the_chain_it_leaves_to_administrators(
     });
 }
 
+/// The rules of a daemon that was killed are in a chain of Docker's, not in a table of its own.
+#[test]
+fn the_passage_of_a_dead_daemon_through_docker_s_chain_is_closed() {
+    on_fake_host(async |host: &FakeHost| {
+        if crate::network::tool::is_installed("iptables") {
+            return println!("skipped: iptables is installed, and this is about hosts without");
+        }
+        tool("nft add table ip filter");
+        tool(
+            "nft add chain ip filter FORWARD { type filter hook forward priority 0 ; policy drop ; }",
+        );
+        tool("nft add chain ip filter DOCKER-USER");
+        tool("nft add rule ip filter FORWARD jump DOCKER-USER");
+        let dead = Instance::new();
+        let networks = dead.open(host).await;
+        networks.egress_available().unwrap();
+        // As `kill -9` does: nothing is closed in order.
+        drop(networks);
+        wait_for("links of the dead go", || links_of(&dead) == 0).await;
+        assert!(tool("nft list chain ip filter DOCKER-USER").contains(&dead.table()));
+
+        let living = Instance::new();
+        let networks = living.open(host).await;
+        networks.egress_available().unwrap();
+        let rules = tool("nft list chain ip filter DOCKER-USER");
+        assert!(!rules.contains(&dead.table()), "{rules}");
+        assert_eq!(rules.matches(&living.table()).count(), 2, "{rules}");
+        shut(networks).await;
+    });
+}
+
+#[test]
+fn daemons_that_stop_at_the_same_time_leave_no_trace() {
+    on_fake_host(async |host: &FakeHost| {
+        for _ in 0..10 {
+            let (one, other) = (Instance::new(), Instance::new());
+            let (first, second) = (one.open(host).await, other.open(host).await);
+            first.egress_available().unwrap();
+            second.egress_available().unwrap();
+            tokio::join!(shut(first), shut(second));
+            assert_no_trace(&one);
+            assert_no_trace(&other);
+        }
+    });
+}
+
 #[test]
 fn a_host_without_nft_is_told_what_to_install() {
     on_fake_host(async |host: &FakeHost| {
