@@ -140,12 +140,12 @@ async fn change(
         Standing::Paused => (RowState::Paused, "sandbox.paused"),
         Standing::Running => (RowState::Running, "sandbox.resumed"),
     };
-    if let Err(error) = context.store.sandboxes().set_state(id, state, None).await {
-        // At a restart the engine's word counts, not the row's.
-        tracing::warn!(sandbox = %id, %error, "a pause or resume was not stored");
-    }
     context.events.emit(kind, Some(id), json!({}));
     sandbox.send(Event::Changed { to, commands });
+    // Nobody waits for the row: at a restart the engine's word counts.
+    if let Err(error) = context.store.sandboxes().set_state(id, state, None).await {
+        tracing::warn!(sandbox = %id, %error, "a pause or resume was not stored");
+    }
 }
 
 /// Writes down that it is ending, and gathers what can be had; `answers` says whether there is a
