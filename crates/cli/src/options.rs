@@ -128,6 +128,7 @@ impl CommandOptions {
         Ok(CommandRequest {
             command_id: fresh_name("c"),
             argv: self.argv.clone(),
+            script: None,
             env: environment(&self.env, pty)?,
             cwd: self.workdir.clone(),
             stdin: if forward_stdin { "open" } else { "null" },

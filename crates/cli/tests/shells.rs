@@ -1,6 +1,8 @@
 //! The shell that remembers, through HTTP in a real sandbox: state between scripts, and a daemon
 //! that is killed in the middle of one.
 
+use std::process::{Output, Stdio};
+
 use sandbank_test_support::{Api, TestDaemon, skip_unless_root};
 use serde_json::{Value, json};
 
@@ -50,5 +52,45 @@ async fn what_a_script_leaves_is_there_for_the_next_and_outlives_the_daemon() ->
     let (next, text) = say(&api, &id, "echo $Y [$x]; pwd").await?;
     assert_eq!(next["shell"]["restarted"], true);
     assert!(text.starts_with("6 []\n") && text.ends_with("/d\n"), "{text}");
+    daemon.finish().await
+}
+
+fn exec(daemon: &TestDaemon, words: &[&str]) -> anyhow::Result<Output> {
+    let mut command = daemon.cli();
+    Ok(command.arg("exec").args(words).stdin(Stdio::null()).output()?)
+}
+
+fn code_and_output(output: &Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exec_runs_scripts_in_the_shell_that_remembers() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start(SANDBANK).await?;
+    let id = daemon.api()?.create("typed").await?;
+    let say = |words: &[&str]| exec(&daemon, &[&[id.as_str(), "--shell", "--"], words].concat());
+    let first = say(&["mkdir -p app; cd app; x=5; export KEPT=6; echo begun; (exit 7)"])?;
+    assert_eq!(code_and_output(&first), (Some(7), "begun\n".to_owned()));
+    // Words are joined, as ssh does.
+    let second = say(&["echo", "$?", "$x", "${PWD##*/}", ">&2;", "exit", "3"])?;
+    assert_eq!(code_and_output(&second), (Some(3), String::new()));
+    assert_eq!(String::from_utf8_lossy(&second.stderr), "7 5 app\n");
+
+    let third = say(&["echo [$x] $KEPT ${PWD##*/}"])?;
+    assert_eq!(code_and_output(&third), (Some(0), "[] 6 app\n".to_owned()));
+    let told = String::from_utf8_lossy(&third.stderr).into_owned();
+    assert!(told.contains("the shell before had ended"), "{told}");
+    let other = exec(&daemon, &[&id, "--shell=other", "--", "echo [$KEPT]"])?;
+    assert_eq!(code_and_output(&other), (Some(0), "[]\n".to_owned()));
+    assert!(other.stderr.is_empty(), "{}", String::from_utf8_lossy(&other.stderr));
+
+    let refused = exec(&daemon, &[&id, "--shell", "--env", "A=1", "--", "echo"])?;
+    assert_eq!(refused.status.code(), Some(64), "a shell has an environment of its own");
+    let late = exec(&daemon, &[&id, "--shell", "--timeout", "1s", "--", "sleep 100"])?;
+    assert_eq!(late.status.code(), Some(124));
+    assert_eq!(code_and_output(&say(&["echo on"])?), (Some(0), "on\n".to_owned()));
     daemon.finish().await
 }

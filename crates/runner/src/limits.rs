@@ -149,6 +149,14 @@ pub(crate) const MAX_IDLE_OUTPUT_BYTES: usize = 64 << 10;
 /// How long a new shell may take to take over what the one before it exported.
 pub(crate) const SHELL_START_DEADLINE: Duration = Duration::from_secs(10);
 
+/// A script whose shell dies before it takes it is given to the next, so often.
+pub(crate) const MAX_SHELL_ATTEMPTS: usize = 3;
+
+/// How long a shell may be silent before it is looked whether it still evaluates its script, and the
+/// longest pause between two looks.
+pub(crate) const SHELL_PROBE_FIRST: Duration = Duration::from_millis(10);
+pub(crate) const SHELL_PROBE_LONGEST: Duration = Duration::from_secs(2);
+
 /// How long a terminal may take to pass on what was written to it.
 pub(crate) const SHELL_MARK_DEADLINE: Duration = Duration::from_secs(2);
 

@@ -7,8 +7,6 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use sandbank_protocol::CommandId;
-
 use crate::cgroups::Lease;
 use crate::commands::environment::MARKER;
 
@@ -19,7 +17,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(id: &CommandId, leader: i32, lease: Option<Lease>) -> Self {
+    pub(crate) fn new(id: &impl std::fmt::Display, leader: i32, lease: Option<Lease>) -> Self {
         Self { lease, leader, marker: format!("{MARKER}={id}").into_bytes() }
     }
 
@@ -50,6 +48,15 @@ impl Tree {
         }
     }
 
+    /// Everything but the leader, which lives.
+    pub(crate) fn started(&self) -> Vec<i32> {
+        let group = self.lease.as_ref().and_then(Lease::group);
+        let members = group.and_then(|group| group.members().ok());
+        let mut members = members.unwrap_or_else(|| self.walk(true));
+        members.retain(|pid| *pid != self.leader);
+        members
+    }
+
     fn walk(&self, leader_lives: bool) -> Vec<i32> {
         let processes = processes();
         let own = descendants(&processes, &[std::process::id() as i32]);
@@ -73,12 +80,10 @@ impl Tree {
     }
 }
 
-/// Everything below a process, as the processes' own parents tell.
-pub(crate) fn below(pid: i32) -> Vec<i32> {
-    let processes = processes();
-    let mut found: Vec<i32> = descendants(&processes, &[pid]).into_iter().collect();
-    found.retain(|pid| processes.get(pid).is_some_and(|process| !process.zombie));
-    found
+/// Children of a process with one thread; None where the kernel does not tell.
+pub(crate) fn children(pid: i32) -> Option<Vec<i32>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    text.split_ascii_whitespace().map(|pid| pid.parse().ok()).collect()
 }
 
 /// The leader first: it shall die of the signal, and not of its children's death.

@@ -5,48 +5,15 @@
 
 mod commanding;
 mod live_runner;
+mod remembering;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use commanding::{Heard, follow, read_until, run, spec};
+use commanding::{Heard, follow, read_until};
 use live_runner::{LiveRunner, wait_for};
-use sandbank_channel::{RunnerClient, full_body};
-use sandbank_protocol::{
-    CommandSpec, Ending, PtySize, ShellKind, ShellStatus, ShellUse, SignalRequest, StdinMode,
-};
-
-fn script(shell: &str, text: &str) -> CommandSpec {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = format!("s{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let shell = Some(ShellUse { name: shell.parse().unwrap(), merged: false });
-    CommandSpec { shell, timeout_ms: Some(60_000), ..spec(&name, &[text]) }
-}
-
-struct Said {
-    heard: Heard,
-    shell: ShellStatus,
-}
-
-impl Said {
-    fn text(&self) -> String {
-        self.heard.text()
-    }
-
-    fn cwd(&self) -> &str {
-        self.shell.cwd.as_deref().unwrap_or_default()
-    }
-}
-
-async fn evaluate(client: &RunnerClient, spec: &CommandSpec) -> Said {
-    let heard = run(client, spec).await;
-    let shell = client.command(&spec.id).await.unwrap().shell.unwrap();
-    Said { heard, shell }
-}
-
-async fn say(client: &RunnerClient, text: &str) -> Said {
-    evaluate(client, &script("main", text)).await
-}
+use remembering::{evaluate, say, script};
+use sandbank_channel::full_body;
+use sandbank_protocol::{CommandSpec, Ending, PtySize, ShellKind, SignalRequest, StdinMode};
 
 #[tokio::test]
 async fn directory_variables_functions_aliases_options_and_status_persist() {
@@ -224,7 +191,7 @@ async fn large_scripts_many_scripts_and_many_shells_at_once() {
     let client = runner.client().await;
     let large = format!("x='{}'; echo ${{#x}}", "y".repeat(1_000_000));
     assert_eq!(say(&client, &large).await.text(), "1000000\n");
-    for n in 0..300 {
+    for n in 0..1000 {
         assert_eq!(say(&client, &format!("n={n}; echo $n")).await.text(), format!("{n}\n"));
     }
     let many = (0..10).map(|n| {

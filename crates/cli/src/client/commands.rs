@@ -16,7 +16,11 @@ use crate::ui::text;
 pub(crate) struct CommandRequest {
     /// Chosen by us, so that starting again after a broken connection attaches instead.
     pub(crate) command_id: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) argv: Vec<String>,
+    /// Instead of `argv`: a script for a shell that remembers.
+    #[serde(flatten)]
+    pub(crate) script: Option<ShellScript>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,6 +30,12 @@ pub(crate) struct CommandRequest {
     pub(crate) pty: Option<PtySize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ShellScript {
+    pub(crate) shell: String,
+    pub(crate) script: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,6 +53,14 @@ pub(crate) struct CommandStatus {
     pub(crate) ending: Option<Ending>,
     pub(crate) started_at_ms: u64,
     pub(crate) stdin_offset: u64,
+    pub(crate) shell: Option<ShellState>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ShellState {
+    /// It is another one than before.
+    pub(crate) restarted: bool,
 }
 
 #[derive(Deserialize)]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 
-pub(crate) use commands::{CommandRequest, CommandStatus, PtySize};
+pub(crate) use commands::{CommandRequest, CommandStatus, PtySize, ShellScript};
 pub(crate) use error::{ClientError, Refusal, TOKEN_IS_MISSING};
 pub(crate) use files::{Kind, Stat};
 pub(crate) use follow::{Follow, OutputStream, Record};

@@ -1,9 +1,12 @@
 //! `sandbank exec`: a command in a sandbox that is already there.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde_json::json;
 
 use crate::attach::Attachment;
+use crate::client::{Client, CommandRequest, ShellScript};
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::ending;
@@ -18,6 +21,14 @@ Examples:
   sandbank exec chat:1 --env DEBUG=1 --workdir app -- npm test
   sandbank exec sbx7 -it -- top
   id=$(sandbank exec sbx7 --detach -- ./server); sandbank logs sbx7 $id -f
+  sandbank exec sbx7 --shell -- 'cd app; export DEBUG=1'
+  sandbank exec sbx7 --shell -- 'npm test'      in app, with DEBUG
+  sandbank exec sbx7 --shell=build -- make      beside it, in another shell
+
+With --shell the words are one script for a bash of the sandbox that remembers: directory, variables,
+functions, aliases, options and jobs of one script are there for the next. Scripts of one shell take
+turns; each NAME is a shell of its own. After `exit` the next script gets a new shell with the same
+directory and exported variables, and you are told. Input is only passed on with -i or -t.
 
 Ends with the command's exit code: 128+n for signal n, 124 after --timeout.")]
 pub(crate) struct ExecArgs {
@@ -28,11 +39,43 @@ pub(crate) struct ExecArgs {
     /// Start it, print its id, and leave
     #[arg(short, long, conflicts_with_all = ["interactive", "tty"])]
     pub(crate) detach: bool,
+    /// Run the words as a script in a shell that remembers
+    #[arg(
+        long,
+        value_name = "NAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "main",
+        conflicts_with_all = ["env", "workdir"]
+    )]
+    pub(crate) shell: Option<String>,
+}
+
+impl ExecArgs {
+    fn request(&self) -> Result<CommandRequest, Failure> {
+        let Some(shell) = &self.shell else {
+            return self.command.request(!self.detach && self.command.forwards_stdin());
+        };
+        // A shell's input is a terminal, to which a file's bytes may mean something else.
+        let forward = !self.detach && (self.command.interactive || self.command.tty);
+        let request = self.command.request(forward)?;
+        let script = ShellScript { shell: shell.clone(), script: self.command.argv.join(" ") };
+        let (argv, env) = (Vec::new(), BTreeMap::new());
+        Ok(CommandRequest { argv, env, script: Some(script), ..request })
+    }
+}
+
+const NEW_SHELL: &str = "the shell before had ended; this one had its directory and exported \
+                         variables, and nothing else of it";
+
+/// For a note only: whoever cannot say leaves it out.
+async fn was_restarted(client: &Client, sandbox: &str, command: &str) -> bool {
+    let status = client.command(sandbox, command).await;
+    status.is_ok_and(|status| status.shell.is_some_and(|shell| shell.restarted))
 }
 
 pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure> {
-    let forward = !args.detach && args.command.forwards_stdin();
-    let request = args.command.request(forward)?;
+    let request = args.request()?;
     let mut interrupts = Interrupts::listen()?;
     let connection = Connection::open(context, Reach::Running).await?;
     let client = &connection.client;
@@ -50,5 +93,8 @@ pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure
     }
     let attachment = Attachment::started(&context.ui, client, &sandbox, &request);
     let outcome = attachment.join(&mut interrupts).await?;
+    if args.shell.is_some() && was_restarted(client, &sandbox, &request.command_id).await {
+        context.ui.note(NEW_SHELL);
+    }
     ending::report(context, &sandbox, &request.command_id, outcome)
 }

@@ -80,11 +80,12 @@ impl Launcher {
 
     /// A script that its shell will evaluate when it is its turn.
     pub(super) fn queue(&self, spec: CommandSpec, number: u64, turn: Rc<Turn>) -> Command {
+        let takes_input = spec.pty.is_some() || spec.stdin == StdinMode::Open;
         Command::new(Parts {
             number,
             pid: 0,
             output: Output::new(self.budget(&spec)),
-            stdin: Stdin::new(None),
+            stdin: Stdin::new(takes_input.then_some(Sink::Later)),
             terminal: None,
             owner: Owner::Shell(turn),
             spec,

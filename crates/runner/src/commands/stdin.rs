@@ -26,12 +26,15 @@ pub(crate) struct Stdin {
     next_offset: Cell<u64>,
     /// The last byte did not end a line; matters to terminals only.
     line_begun: Cell<bool>,
-    /// Wakes the writer when the command ends while it waits for room.
+    /// Wakes the writer when the command begins, and when it ends while it waits for room.
+    opening: Notify,
     closing: Notify,
 }
 
 #[derive(Clone)]
 pub(crate) enum Sink {
+    /// Of a command that has not begun: writers wait.
+    Later,
     Pipe(AsyncDescriptor),
     Terminal(AsyncDescriptor),
 }
@@ -43,6 +46,7 @@ impl Stdin {
             turn: Mutex::new(()),
             next_offset: Cell::new(0),
             line_begun: Cell::new(false),
+            opening: Notify::new(),
             closing: Notify::new(),
         }
     }
@@ -54,6 +58,7 @@ impl Stdin {
     /// For a command that begins later than it is made.
     pub(super) fn open(&self, sink: Sink) {
         *self.sink.borrow_mut() = Some(sink);
+        self.opening.notify_waiters();
     }
 
     /// Lets go of the command's stdin.
@@ -98,8 +103,8 @@ impl Stdin {
 
     async fn write(&self, mut data: Bytes) -> Result<(), Fault> {
         while !data.is_empty() {
-            let sink = self.sink.borrow().clone().ok_or_else(|| self.closed())?;
-            let (Sink::Pipe(descriptor) | Sink::Terminal(descriptor)) = sink;
+            let sink = self.begun().await.ok_or_else(|| self.closed())?;
+            let (Sink::Pipe(descriptor) | Sink::Terminal(descriptor)) = sink else { continue };
             let closing = self.closing.notified();
             let written = tokio::select! {
                 biased;
@@ -121,8 +126,24 @@ impl Stdin {
         Ok(())
     }
 
+    /// Where to write to, once the command has begun. None when it is closed.
+    async fn begun(&self) -> Option<Sink> {
+        loop {
+            let (opening, closing) = (self.opening.notified(), self.closing.notified());
+            match self.sink.borrow().clone() {
+                Some(Sink::Later) => {}
+                sink => return sink,
+            }
+            tokio::select! {
+                () = opening => {}
+                () = closing => {}
+            }
+        }
+    }
+
     /// Closes a pipe; a terminal stays open and is told that its input ends.
     async fn end_input(&self) -> Result<(), Fault> {
+        self.begun().await;
         let sink = self.sink.borrow_mut().take();
         if let Some(Sink::Terminal(descriptor)) = sink {
             // In the middle of a line it only hands over that line.

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use sandbank_protocol::{Ending, ShellStatus, StdinMode, StreamKind};
 use tokio::time::{Instant, sleep_until};
 
-use super::process::Process;
+use super::probe::Probe;
+use super::process::{Process, say, unread};
 use super::report::Report;
 use super::{Current, Turn, idle, words};
 use crate::commands::buffers::Buffers;
@@ -15,9 +16,16 @@ use crate::commands::ending::{Circumstances, decide, is_unexplained_kill};
 use crate::commands::source::{AsyncDescriptor, Read, Source};
 use crate::commands::{Command, Commands, WaitStatus};
 use crate::limits::{
-    KILL_DEADLINE, PIPE_BYTES, SHELL_MARK_DEADLINE, SHELL_START_DEADLINE, TERM_GRACE,
+    KILL_DEADLINE, MAX_SHELL_ATTEMPTS, PIPE_BYTES, SHELL_MARK_DEADLINE, SHELL_START_DEADLINE,
+    TERM_GRACE,
 };
 use crate::tree::{send, send_all};
+
+/// Of a pipe: all of an answer but for large environments.
+const ANSWER_BYTES: usize = 4096;
+
+const MUTE: &str = "the script took from its shell what it answers with, so how it ended is not known; \
+                    the next one gets a new shell";
 
 pub(super) struct Script<'a> {
     pub(super) commands: &'a Rc<Commands>,
@@ -28,6 +36,8 @@ pub(super) struct Script<'a> {
 enum Event {
     Reported(Report),
     Died(WaitStatus),
+    /// It waits for its next word, and has not answered.
+    Mute,
     Late,
 }
 
@@ -36,25 +46,39 @@ impl Script<'_> {
         if let Some((signal, by)) = self.requested() {
             return Ending::Killed { by, signal };
         }
-        if place.as_ref().is_some_and(|process| process.death.status().is_some()) {
-            *place = None;
-        }
-        if place.is_none() {
-            match self.start().await {
-                Ok(process) => *place = Some(process),
-                Err(reason) => return Ending::Lost { reason },
+        for _ in 0..MAX_SHELL_ATTEMPTS {
+            if let Some(ending) = self.attempt(place).await {
+                return ending;
             }
         }
-        let Some(process) = place else {
-            return Ending::Lost { reason: "there is no shell".to_owned() };
+        Ending::Lost { reason: "the shell ends before it takes the script".to_owned() }
+    }
+
+    /// None when the shell died before it took the script.
+    async fn attempt(&self, place: &mut Option<Process>) -> Option<Ending> {
+        if let Some(dead) = place.take_if(|process| process.death.status().is_some()) {
+            self.commands.launcher.return_lease(dead.lease.as_ref());
+        }
+        let process = match place {
+            Some(process) => process,
+            None => match self.start().await {
+                Ok(process) => place.insert(process),
+                Err(reason) => return Some(Ending::Lost { reason }),
+            },
         };
         let oom_mark = self.commands.launcher.look_for_oom_kills();
-        if let Err(error) = self.begin(process) {
-            return Ending::Lost { reason: format!("the shell cannot be spoken to: {error}") };
+        if self.begin(process).is_err() {
+            self.discard(place).await;
+            return None;
         }
         let event = self.watch(process).await;
+        if matches!(event, Event::Died(_)) && self.was_not_taken(process) {
+            self.commands.launcher.return_lease(process.lease.as_ref());
+            *place = None;
+            return None;
+        }
         self.sweep(process);
-        match event {
+        Some(match event {
             Event::Reported(report) => {
                 if self.command.spec().pty.is_some() {
                     self.read_to_mark(process).await;
@@ -63,6 +87,7 @@ impl Script<'_> {
                 report_ending(&report, &self.command.circumstances().borrow())
             }
             Event::Died(status) => {
+                self.remember_last_words(process);
                 self.commands.launcher.return_lease(process.lease.as_ref());
                 *place = None;
                 self.turn.shell.memory.borrow_mut().status = 0;
@@ -72,8 +97,31 @@ impl Script<'_> {
                     && self.commands.launcher.claim_oom_kill(oom_mark);
                 decide(status, &circumstances)
             }
+            Event::Mute => {
+                self.discard(place).await;
+                self.turn.shell.memory.borrow_mut().status = 0;
+                match self.command.circumstances().borrow().timed_out {
+                    true => Ending::TimedOut,
+                    false => Ending::Lost { reason: MUTE.to_owned() },
+                }
+            }
             Event::Late => Ending::Lost { reason: "the shell cannot be killed".to_owned() },
-        }
+        })
+    }
+
+    /// What has been said to it is still there. With a signal, there is more than the script's line.
+    fn was_not_taken(&self, process: &Process) -> bool {
+        let circumstances = self.command.circumstances().borrow();
+        let is_undisturbed = !circumstances.timed_out && circumstances.requested.is_empty();
+        is_undisturbed && unread(&process.control) > words::PROBE.len() as u64
+    }
+
+    /// Ends a shell that is of no use any more, and nothing else.
+    async fn discard(&self, place: &mut Option<Process>) {
+        let Some(process) = place.take() else { return };
+        let _ = send(process.pid, libc::SIGKILL);
+        let _ = tokio::time::timeout(KILL_DEADLINE, process.death.told()).await;
+        self.commands.launcher.return_lease(process.lease.as_ref());
     }
 
     fn requested(&self) -> Option<(i32, String)> {
@@ -86,7 +134,7 @@ impl Script<'_> {
         let shell = &self.turn.shell;
         let (cwd, exports, is_first) = {
             let memory = shell.memory.borrow();
-            (memory.cwd.clone(), memory.exports.clone(), memory.turn == 0)
+            (memory.cwd.clone(), memory.exports.clone(), !memory.has_begun)
         };
         let started = Process::start(&self.commands.launcher, &shell.name, cwd.as_deref());
         let mut process = started.map_err(|fault| fault.message)?;
@@ -125,10 +173,11 @@ impl Script<'_> {
 
     fn begin(&self, process: &Process) -> std::io::Result<()> {
         let (shell, spec) = (&self.turn.shell, self.command.spec());
-        let (turn, status) = {
+        let turn = random::<8>().map(u64::from_ne_bytes)?.max(1);
+        let status = {
             let mut memory = shell.memory.borrow_mut();
-            memory.turn += 1;
-            (memory.turn, memory.status)
+            memory.has_begun = true;
+            memory.status
         };
         if self.command.shell().is_none() {
             self.command.set_shell(ShellStatus {
@@ -148,14 +197,16 @@ impl Script<'_> {
         process.set_script(spec.argv.first().map_or(b"".as_slice(), |script| script.as_bytes()))?;
         self.command.set_process(process.pid, process.controller.clone());
         self.turn.number.set(turn);
+        let living = self.commands.living.borrow();
+        let before = process.started(|pid| living.contains_key(pid)).into_iter().collect();
         *shell.current.borrow_mut() = Some(Current {
             turn,
             pid: process.pid,
             kind: process.kind,
-            lease: process.lease.clone(),
+            tree: process.tree.clone(),
             controller: process.controller.clone(),
             control: process.control.clone(),
-            before: process.children().into_iter().collect(),
+            before,
         });
         process.say(&words::run(process.kind, turn, status, streams))
     }
@@ -203,6 +254,8 @@ impl Script<'_> {
 
     async fn until(&self, process: &mut Process, deadline: Option<Instant>) -> Event {
         let turn = self.turn.number.get();
+        let (control, kind) = (process.control.clone(), process.kind);
+        let (mut probe, mut has_asked) = (Probe::new(), false);
         let Process { answers, reports, stdout, stderr, terminal, death, .. } = process;
         let late = async {
             match deadline {
@@ -212,18 +265,32 @@ impl Script<'_> {
         };
         tokio::pin!(late);
         loop {
-            tokio::select! {
+            let answer = tokio::select! {
                 biased;
-                answer = answer(answers) => {
-                    let mut found = reports.push(&answer).into_iter();
-                    if let Some(report) = found.find(|report| report.turn == turn) {
-                        return Event::Reported(report);
-                    }
-                }
+                answer = answer(answers) => answer,
                 status = death.told() => return Event::Died(status),
                 () = &mut late => return Event::Late,
+                () = sleep_until(probe.at) => {
+                    if !probe.finds_it_waiting(&control) {
+                        continue;
+                    }
+                    // Whatever it answered, it did before.
+                    answer_now(answers)
+                }
                 (stream, data) = self.read_with_room(stdout, stderr, terminal) => {
                     self.commands.record(self.command, stream, data);
+                    continue;
+                }
+            };
+            let mut found = reports.push(&answer).into_iter();
+            match found.find(|report| report.turn == turn) {
+                Some(report) => return Event::Reported(report),
+                None if !probe.has_found() => {}
+                None if has_asked => return Event::Mute,
+                // Some errors and an interrupt take the rest of the script's line along.
+                None => {
+                    let _ = say(&control, &words::ask_again(kind, turn));
+                    (probe, has_asked) = (Probe::new(), true);
                 }
             }
         }
@@ -257,7 +324,8 @@ impl Script<'_> {
     /// A terminal passes on what was written to it when it likes: what comes before a mark that
     /// nobody could know is the script's.
     async fn read_to_mark(&self, process: &mut Process) {
-        let Some(mark) = mark() else { return };
+        let Ok(mark) = random::<16>() else { return };
+        let mark: String = mark.iter().map(|byte| format!("{byte:02x}")).collect();
         if process.say(&words::mark(process.kind, &mark)).is_err() {
             return;
         }
@@ -281,6 +349,14 @@ impl Script<'_> {
             }
         }
         self.commands.record(self.command, StreamKind::Pty, held.into());
+    }
+
+    fn remember_last_words(&self, process: &Process) {
+        let Some((cwd, exports)) = process.last_words() else { return };
+        let mut memory = self.turn.shell.memory.borrow_mut();
+        self.command.set_shell_cwd(&cwd);
+        memory.cwd = Some(cwd);
+        memory.exports = exports;
     }
 
     fn remember(&self, report: &Report) {
@@ -335,7 +411,7 @@ async fn read_data(buffers: &Buffers, source: &mut Source) -> Bytes {
 async fn answer(answers: &AsyncDescriptor) -> Vec<u8> {
     loop {
         let Ok(mut ready) = answers.readable().await else { std::future::pending().await };
-        let mut buffer = [0; 4096];
+        let mut buffer = [0; ANSWER_BYTES];
         match rustix::io::read(answers.get_ref(), &mut buffer) {
             Ok(0) => std::future::pending().await,
             Ok(count) => return buffer[..count].to_vec(),
@@ -346,8 +422,18 @@ async fn answer(answers: &AsyncDescriptor) -> Vec<u8> {
     }
 }
 
-fn mark() -> Option<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+fn answer_now(answers: &AsyncDescriptor) -> Vec<u8> {
+    let (mut answer, mut buffer) = (Vec::new(), [0; ANSWER_BYTES]);
+    while answer.len() <= PIPE_BYTES
+        && let Ok(count @ 1..) = rustix::io::read(answers.get_ref(), &mut buffer)
+    {
+        answer.extend_from_slice(&buffer[..count]);
+    }
+    answer
+}
+
+fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(bytes)
 }

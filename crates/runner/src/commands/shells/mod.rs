@@ -7,6 +7,7 @@
 
 mod drive;
 mod idle;
+mod probe;
 mod process;
 mod report;
 mod words;
@@ -21,9 +22,8 @@ use tokio::sync::{Mutex, Notify};
 
 use super::source::AsyncDescriptor;
 use super::{Command, Commands};
-use crate::cgroups::Lease;
 use crate::limits::{MAX_SHELL_QUEUE, MAX_SHELLS};
-use crate::tree::{send, send_all};
+use crate::tree::{Tree, send, send_all};
 use idle::IdleOutput;
 use process::Process;
 
@@ -47,7 +47,7 @@ pub(crate) struct Shell {
 /// What a new process begins with, from what the last script left.
 #[derive(Default)]
 struct Memory {
-    turn: u64,
+    has_begun: bool,
     cwd: Option<String>,
     exports: Vec<u8>,
     status: u8,
@@ -58,7 +58,7 @@ struct Current {
     turn: u64,
     pid: i32,
     kind: ShellKind,
-    lease: Option<Lease>,
+    tree: Rc<Tree>,
     controller: AsyncDescriptor,
     control: Rc<OwnedFd>,
     /// What earlier scripts had left running: none of this one's business.
@@ -68,7 +68,8 @@ struct Current {
 /// A script's place in its shell.
 pub(crate) struct Turn {
     pub(super) shell: Rc<Shell>,
-    /// 0 until it begins.
+    /// 0 until it begins, then a number that nobody could guess, so that no script can answer for
+    /// the next one.
     number: Cell<u64>,
 }
 
@@ -152,13 +153,15 @@ impl Current {
         if ends {
             // A loop of the shell's own would go on without what it has just lost.
             let _ = send(self.pid, libc::SIGINT);
+            // A script can stop its own shell, which then takes no signal but this.
+            let _ = send(self.pid, libc::SIGCONT);
             let _ = process::say(&self.control, &words::ask_again(self.kind, self.turn));
         }
     }
 
     /// What the script has started and that lives.
     fn started(&self) -> Vec<i32> {
-        let mut started = process::children(self.pid, self.lease.as_ref());
+        let mut started = self.tree.started();
         started.retain(|pid| !self.before.contains(pid));
         started
     }

@@ -10,16 +10,16 @@ use rustix::termios::{LocalModes, OptionalActions};
 use sandbank_protocol::{Fault, PtySize, ShellKind, ShellName, StreamKind};
 use tokio::io::Interest;
 
-use super::report::Reports;
+use super::report::{Reports, last_words};
 use super::words;
 use crate::cgroups::Lease;
 use crate::commands::death::Death;
 use crate::commands::environment::{DEFAULT_PATH, Environment, MARKER};
 use crate::commands::launch::{Launcher, output_pipe, refused, watch};
 use crate::commands::source::{AsyncDescriptor, Source};
-use crate::limits::SHELL_TERMINAL;
+use crate::limits::{MAX_SHELL_REPORT_BYTES, SHELL_TERMINAL};
 use crate::spawn::{Program, ShellEnds};
-use crate::tree;
+use crate::tree::{self, Tree};
 use crate::{descriptors, pty};
 
 /// Descriptors that go to a shell are kept above the numbers that they get there.
@@ -29,6 +29,7 @@ pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) kind: ShellKind,
     pub(super) lease: Option<Lease>,
+    pub(super) tree: Rc<Tree>,
     pub(super) control: Rc<OwnedFd>,
     script: OwnedFd,
     pub(super) controller: AsyncDescriptor,
@@ -53,7 +54,8 @@ impl Process {
         };
         let mut environment = launcher.base_environment().clone();
         environment.insert("PWD".to_owned(), path);
-        environment.insert(MARKER.to_owned(), format!("shell-{name}"));
+        let marker = format!("shell-{name}");
+        environment.insert(MARKER.to_owned(), marker.clone());
         let kind = kind_in(&environment);
         let words: Vec<String> = words::program(kind).iter().map(|word| (*word).into()).collect();
         let mut program = Program::new(&words, &environment, DEFAULT_PATH).map_err(|error| {
@@ -86,6 +88,7 @@ impl Process {
         let process = Self {
             pid,
             kind,
+            tree: Rc::new(Tree::new(&marker, pid, lease.clone())),
             lease,
             control: Rc::new(control),
             script,
@@ -115,6 +118,13 @@ impl Process {
         Ok(())
     }
 
+    /// What a shell that ended by itself left in place of its script.
+    pub(super) fn last_words(&self) -> Option<(String, Vec<u8>)> {
+        let mut left = vec![0; MAX_SHELL_REPORT_BYTES];
+        let count = rustix::io::pread(&self.script, &mut left, 0).ok()?;
+        last_words(&left[..count])
+    }
+
     /// As a terminal for people, or as one that only passes input on.
     pub(super) fn set_terminal(&self, size: Option<PtySize>) -> io::Result<()> {
         pty::resize(self.controller.get_ref(), size.unwrap_or(SHELL_TERMINAL))?;
@@ -124,9 +134,18 @@ impl Process {
         Ok(())
     }
 
-    /// Everything the shell has started and that lives, without itself.
-    pub(super) fn children(&self) -> Vec<i32> {
-        children(self.pid, self.lease.as_ref())
+    /// Everything the shell has started and that lives. `is_known` are the leaders of commands and
+    /// shells.
+    pub(super) fn started(&self, is_known: impl Fn(&i32) -> bool) -> Vec<i32> {
+        // Spares a walk through all processes where there is neither child nor orphan.
+        let is_alone = || {
+            let orphans = tree::children(std::process::id() as i32)?;
+            Some(orphans.iter().all(is_known) && tree::children(self.pid)?.is_empty())
+        };
+        match self.lease.is_none() && is_alone() == Some(true) {
+            true => Vec::new(),
+            false => self.tree.started(),
+        }
     }
 }
 
@@ -135,11 +154,9 @@ pub(super) fn say(control: &OwnedFd, line: &str) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn children(pid: i32, lease: Option<&Lease>) -> Vec<i32> {
-    let members = lease.and_then(Lease::group).and_then(|group| group.members().ok());
-    let mut members = members.unwrap_or_else(|| tree::below(pid));
-    members.retain(|member| *member != pid);
-    members
+/// How much of what was said has not been read.
+pub(super) fn unread(control: &OwnedFd) -> u64 {
+    rustix::io::ioctl_fionread(control).unwrap_or(0)
 }
 
 /// The first that the environment's `PATH` leads to.

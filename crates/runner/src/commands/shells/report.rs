@@ -1,6 +1,9 @@
 //! What a shell says when a script is over, taken apart. Anything a script can reach may have
 //! written it, so it is bounded and never more than a claim about that script's own shell.
 
+use std::collections::VecDeque;
+
+use super::words::LAST_WORDS;
 use crate::limits::MAX_SHELL_REPORT_BYTES;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +22,8 @@ pub(super) struct Reports {
     unread: Vec<u8>,
     /// Bytes of a field that is too long and is left out.
     overlong: bool,
-    fields: Vec<Option<Vec<u8>>>,
+    /// The last ones. Something else may have been written before an answer.
+    fields: VecDeque<Option<Vec<u8>>>,
 }
 
 const FIELDS: usize = 4;
@@ -30,10 +34,11 @@ impl Reports {
         for byte in bytes {
             if *byte == 0 {
                 let field = std::mem::take(&mut self.unread);
-                self.fields.push((!std::mem::take(&mut self.overlong)).then_some(field));
-                if self.fields.len() == FIELDS {
-                    reports.extend(understand(std::mem::take(&mut self.fields)));
+                self.fields.push_back((!std::mem::take(&mut self.overlong)).then_some(field));
+                if self.fields.len() > FIELDS {
+                    self.fields.pop_front();
                 }
+                reports.extend(understand(&self.fields));
             } else if self.unread.len() < MAX_SHELL_REPORT_BYTES {
                 self.unread.push(*byte);
             } else {
@@ -44,16 +49,27 @@ impl Reports {
     }
 }
 
-fn understand(fields: Vec<Option<Vec<u8>>>) -> Option<Report> {
-    let mut fields = fields.into_iter();
-    let mut text = || String::from_utf8(fields.next()??).ok();
-    let (turn, status, cwd) = (text()?, text()?, text()?);
+/// What a shell that ended by itself left: its directory and exported variables.
+pub(super) fn last_words(left: &[u8]) -> Option<(String, Vec<u8>)> {
+    let mut fields = left.split(|byte| *byte == 0);
+    let (nothing, name) = (fields.next()?, fields.next()?);
+    let (cwd, exports) = (fields.next()?, fields.next()?);
+    // The last is ended by a NUL, too.
+    fields.next()?;
+    let is_told = nothing.is_empty() && name == LAST_WORDS.as_bytes();
+    is_told.then(|| Some((String::from_utf8(cwd.to_vec()).ok()?, exports.to_vec())))?
+}
+
+fn understand(fields: &VecDeque<Option<Vec<u8>>>) -> Option<Report> {
+    let text = |place: usize| std::str::from_utf8(fields.get(place)?.as_ref()?).ok();
+    let (turn, status, cwd) = (text(1)?, text(2)?, text(3)?);
     let (turn, interrupted) = match turn.strip_suffix('!') {
         Some(turn) => (turn, true),
-        None => (turn.as_str(), false),
+        None => (turn, false),
     };
     let (turn, status) = (turn.parse().ok()?, status.parse().ok()?);
-    Some(Report { turn, interrupted, status, cwd, exports: fields.next()? })
+    let (cwd, exports) = (cwd.to_owned(), fields.front()?.clone());
+    Some(Report { turn, interrupted, status, cwd, exports })
 }
 
 #[cfg(test)]
@@ -62,8 +78,7 @@ mod tests {
 
     #[test]
     fn reports_are_found_however_they_are_cut() {
-        let wire =
-            b"3\x000\x00/a b\x00export A='x'\n\x00junk\x00\x00\x00\x004!\x00130\x00/\x00\x00";
+        let wire = b"export A='x'\n\x003\x000\x00/a b\x00junk\x00\x001\x00\x004!\x00130\x00/\x00";
         let first = Report {
             turn: 3,
             interrupted: false,
@@ -81,10 +96,21 @@ mod tests {
     }
 
     #[test]
+    fn last_words_are_told_from_a_script_and_from_half_of_them() {
+        let whole = b"\0sandbank\0/a b\0export A='x'\n\0";
+        let told = ("/a b".to_owned(), b"export A='x'\n".to_vec());
+        assert_eq!(last_words(whole), Some(told));
+        for size in 0..whole.len() {
+            assert_eq!(last_words(&whole[..size]), None, "cut at {size}");
+        }
+        assert_eq!(last_words(b"echo\0sandbank\0/\0\0"), None);
+    }
+
+    #[test]
     fn what_is_too_long_is_left_out_and_not_kept() {
         let mut reports = Reports::default();
         let long = vec![b'x'; MAX_SHELL_REPORT_BYTES + 1];
-        let wire = [b"1\x000\x00/\x00".as_slice(), &long, b"\x00"].concat();
+        let wire = [long.as_slice(), b"\x001\x000\x00/\x00"].concat();
         let all = reports.push(&wire);
         assert_eq!((all.len(), &all[0].exports), (1, &None));
     }
