@@ -78,6 +78,7 @@ case "$level" in
     test)
         need bubblewrap bwrap
         need python3 python3
+        python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
         need procps ps
         need e2fsprogs mkfs.ext4 e2fsck
         need mount losetup

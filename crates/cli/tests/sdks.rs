@@ -1,0 +1,51 @@
+//! The SDKs and the examples, packed and installed as a user would have them, against the real
+//! program. What each needs is installed below `.build/` by its own script.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
+
+use sandbank_test_support::skip_unless_root;
+
+const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
+
+fn passes(script: &str) {
+    if skip_unless_root() {
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let node = Command::new(root.join("scripts/node.sh")).output().unwrap();
+    let said = String::from_utf8_lossy(&node.stderr).into_owned();
+    assert!(node.status.success(), "no node to test with: {said}");
+    let programs = String::from_utf8(node.stdout).unwrap();
+    let path = format!("{}:{}", programs.trim(), std::env::var("PATH").unwrap_or_default());
+    let output = Command::new("timeout")
+        .args(["--kill-after=10", "900"])
+        .arg(root.join(script))
+        .current_dir(root)
+        .env("SANDBANK_BIN", SANDBANK)
+        .env("PATH", path)
+        .env_remove("SANDBANK_URL")
+        .env_remove("SANDBANK_TOKEN")
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    println!("{}", text(&output.stdout));
+    assert!(output.status.success(), "{script}: {}\n{}", output.status, text(&output.stderr));
+}
+
+#[test]
+fn the_python_sdk_passes_its_tests_as_an_installed_wheel() {
+    passes("sdk/python/test.sh");
+}
+
+#[test]
+fn the_typescript_sdk_passes_its_tests_as_an_installed_package() {
+    passes("sdk/typescript/test.sh");
+}
+
+#[test]
+fn every_example_does_what_it_says() {
+    passes("examples/test.sh");
+}

@@ -1,0 +1,120 @@
+// A sandbox's workspace. Paths are below it: `a/b`, or absolute by any of its names, such as
+// `/workspace/a/b`.
+
+import { bytesOf, joined, piecesOf, streamOf, textOf, type ByteSource } from "./bytes.js";
+import { extractArchive, packArchive } from "./archive.js";
+import type { Commands } from "./commands.js";
+import { download } from "./download.js";
+import type { Call, Transport } from "./transport.js";
+import type { components } from "./wire.js";
+
+type Schemas = components["schemas"];
+
+export type FileStat = Omit<Schemas["FileStat"], "kind"> & { kind: "file" | "directory" | "symlink" | "other" };
+export type FileEntry = FileStat & {
+  name: string;
+  /** The exact bytes where the name is not UTF-8. */
+  nameHex?: string;
+  /** Of a symbolic link. */
+  target?: string;
+};
+
+/** `sandbox.files` */
+export class Files {
+  constructor(
+    private readonly transport: Transport,
+    private readonly sandboxPath: string,
+    private readonly commands: Commands,
+  ) {}
+
+  async read(path: string): Promise<Uint8Array> {
+    const parts: Uint8Array[] = [];
+    for await (const part of this.#download(path)) parts.push(part);
+    return joined(parts);
+  }
+
+  /** As UTF-8. */
+  async readText(path: string): Promise<string> {
+    return textOf(await this.read(path));
+  }
+
+  /**
+   * A file of any size, piece by piece. A connection that breaks is made again from the last byte;
+   * `Conflict` when the file was changed meanwhile.
+   */
+  stream(path: string, signal?: AbortSignal): ReadableStream<Uint8Array> {
+    return streamOf(this.#download(path, signal));
+  }
+
+  #download(path: string, signal?: AbortSignal) {
+    return download(this.transport, `${this.sandboxPath}/files`, path, signal);
+  }
+
+  /**
+   * Writes a file, making missing directories. It is replaced as a whole once all of it is there,
+   * so nobody sees half of it. Never tried again by itself.
+   *
+   * Browsers cannot send a stream over HTTP/1, so there it is read into memory before it is sent.
+   */
+  async write(path: string, content: ByteSource, options: { mode?: number; signal?: AbortSignal } = {}): Promise<FileStat> {
+    const mode = options.mode?.toString(8);
+    const call: Call = { query: { path, mode }, body: await bodyOf(content), timeoutMs: 0, signal: options.signal };
+    call.headers = { "content-type": "application/octet-stream" };
+    return this.transport.json("PUT", `${this.sandboxPath}/files`, call);
+  }
+
+  /**
+   * What is in a directory, sorted by name; the workspace itself by default. `truncated` when there
+   * is more than the server tells at once.
+   */
+  async list(path = "."): Promise<FileEntry[] & { truncated: boolean }> {
+    type Reply = { entries: FileEntry[]; truncated: boolean };
+    const { entries, truncated } = await this.transport.json<Reply>("GET", `${this.sandboxPath}/files:list`, { query: { path } });
+    return Object.assign(entries, { truncated });
+  }
+
+  stat(path: string): Promise<FileStat> {
+    return this.transport.json("GET", `${this.sandboxPath}/files:stat`, { query: { path } });
+  }
+
+  /** `parents` also makes those that are missing, and accepts a directory that is there. */
+  mkdir(path: string, options: { parents?: boolean } = {}): Promise<FileStat> {
+    return this.transport.json("POST", `${this.sandboxPath}/files:mkdir`, { json: { path, ...options } });
+  }
+
+  move(from: string, to: string, options: { overwrite?: boolean } = {}): Promise<FileStat> {
+    return this.transport.json("POST", `${this.sandboxPath}/files:move`, { json: { from, to, ...options } });
+  }
+
+  /** `recursive` also removes a directory with everything in it. */
+  async remove(path: string, options: { recursive?: boolean } = {}): Promise<void> {
+    await this.transport.json("DELETE", `${this.sandboxPath}/files`, { query: { path, ...options } });
+  }
+
+  /** Unpacks a tar archive below `path`, with the sandbox's own `tar`. */
+  async uploadArchive(tar: ByteSource, path = "."): Promise<void> {
+    await this.mkdir(path, { parents: true });
+    await extractArchive(this.commands, tar, path);
+  }
+
+  /**
+   * Packs what is in `path`, with the sandbox's own `tar`. Read it steadily: the server holds
+   * back only so much, and an archive with a hole in it is an error.
+   */
+  downloadArchive(path = "."): ReadableStream<Uint8Array> {
+    return streamOf(packArchive(this.commands, path));
+  }
+}
+
+/** Pages and workers of a browser; Deno's workers look like them. */
+const IN_BROWSER = "document" in globalThis || ("WorkerGlobalScope" in globalThis && !("Deno" in globalThis));
+
+async function bodyOf(content: ByteSource): Promise<BodyInit> {
+  if (typeof content === "string" || content instanceof Uint8Array || content instanceof ArrayBuffer) return bytesOf(content);
+  if (content instanceof Blob) return content;
+  const pieces = piecesOf(content, Number.MAX_SAFE_INTEGER);
+  if (!IN_BROWSER) return streamOf(pieces);
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  for await (const piece of pieces) parts.push(piece);
+  return new Blob(parts);
+}

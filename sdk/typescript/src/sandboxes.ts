@@ -1,0 +1,164 @@
+// Sandboxes: make or find them, look at them, end them.
+
+import { Commands } from "./commands.js";
+import { asyncDispose } from "./dispose.js";
+import { Files } from "./files.js";
+import { Ports } from "./ports.js";
+import { Shell } from "./shell.js";
+import { terminals, type Terminals } from "./terminal.js";
+import type { Transport } from "./transport.js";
+import { uniqueId } from "./unique.js";
+import type { components } from "./wire.js";
+
+type Schemas = components["schemas"];
+
+/** Times are Unix times in milliseconds. */
+export type SandboxInfo = Schemas["Sandbox"];
+export type SandboxStats = Schemas["StatsView"];
+export type PostMortem = Schemas["PostMortemView"];
+export type Containment = Schemas["Containment"];
+
+export interface CreateOptions {
+  /** Your name for it: a live sandbox with this key is found again. By default a random one. */
+  key?: string;
+  /** By default the server's. */
+  image?: string;
+  /** Base environment of every command. */
+  env?: Record<string, string>;
+  /** `default` reaches public addresses only, `none` nobody. */
+  network?: "default" | "none";
+  /** What it may use; the server has a default for each. */
+  limits?: {
+    vcpus?: number;
+    memoryMb?: number;
+    diskMb?: number;
+    pids?: number;
+    tmpMb?: number;
+  };
+  /** Ports that may be published, at most 4. */
+  ports?: number[];
+  /** It is stopped when nobody used it for this long. */
+  idleTtlMs?: number;
+  /** It is stopped after this long, whatever it does. */
+  maxLifetimeMs?: number;
+  /** Leave it running at the end of an `await using` block. */
+  keep?: boolean;
+  signal?: AbortSignal;
+}
+
+/** `client.sandboxes` */
+export class Sandboxes {
+  constructor(private readonly transport: Transport) {}
+
+  /**
+   * Makes a sandbox, or finds the live one with this `key`.
+   *
+   * ```ts
+   * await using sandbox = await client.sandboxes.create({ network: "none" });
+   * // stopped and deleted at the end of the block
+   * ```
+   */
+  async create(options: CreateOptions = {}): Promise<Sandbox> {
+    const { key = uniqueId(), limits, network, keep, signal, ...rest } = options;
+    const json = {
+      sessionKey: key,
+      ...rest,
+      ...(limits ? { resources: limits } : {}),
+      ...(network ? { network: { mode: network } } : {}),
+    };
+    // The key makes a repeated request find the first one's sandbox, so it may be repeated.
+    const call = { json, repeatable: true, signal };
+    const { sandboxId } = await this.transport.json<Schemas["CreateReply"]>("POST", "/v1/sandboxes", call);
+    return new Sandbox(this.transport, sandboxId, keep ?? false);
+  }
+
+  /** One that was made before; also one that has ended, while its post-mortem is kept. */
+  async get(id: string): Promise<Sandbox> {
+    const sandbox = new Sandbox(this.transport, id, true);
+    await sandbox.refresh();
+    return sandbox;
+  }
+
+  /** Every live sandbox. */
+  async list(): Promise<SandboxInfo[]> {
+    return (await this.transport.json<Schemas["SandboxList"]>("GET", "/v1/sandboxes")).sandboxes;
+  }
+}
+
+/** A machine with a workspace. */
+export class Sandbox {
+  readonly commands: Commands;
+  readonly files: Files;
+  readonly ports: Ports;
+  /** Programs on a terminal: `await sandbox.terminal()`, `await sandbox.terminal.attach(id)`. */
+  readonly terminal: Terminals;
+  readonly #path: string;
+  #info: SandboxInfo | undefined;
+
+  /** @internal */
+  constructor(
+    private readonly transport: Transport,
+    readonly id: string,
+    /** Whether the end of an `await using` block leaves it running; so for one that was found. */
+    public keep: boolean,
+  ) {
+    this.#path = `/v1/sandboxes/${encodeURIComponent(id)}`;
+    this.commands = new Commands(transport, `${this.#path}/commands`);
+    this.files = new Files(transport, this.#path, this.commands);
+    this.ports = new Ports(transport, `${this.#path}/ports`);
+    this.terminal = terminals(this.commands);
+  }
+
+  /** What is known of it, asked for once; `refresh` asks again. */
+  async info(): Promise<SandboxInfo> {
+    return this.#info ?? this.refresh();
+  }
+
+  async refresh(): Promise<SandboxInfo> {
+    this.#info = await this.transport.json<SandboxInfo>("GET", this.#path);
+    return this.#info;
+  }
+
+  /** A shell that remembers, by its name. Nothing is made before it is used. */
+  shell(name = "main"): Shell {
+    return new Shell(this.commands, name);
+  }
+
+  /** The URL of a port; short for `ports.publish`. */
+  url(port: number): Promise<string> {
+    return this.ports.publish(port);
+  }
+
+  /** Ends it and deletes its workspace. True also for one that has ended. */
+  async stop(): Promise<void> {
+    await this.transport.json("POST", `${this.#path}:stop`);
+  }
+
+  /** Stops every process where it stands; nothing is lost. */
+  async pause(): Promise<void> {
+    await this.transport.json("POST", `${this.#path}:pause`);
+  }
+
+  async resume(): Promise<void> {
+    await this.transport.json("POST", `${this.#path}:resume`);
+  }
+
+  /** What it uses right now. */
+  stats(): Promise<SandboxStats> {
+    return this.transport.json("GET", `${this.#path}/stats`);
+  }
+
+  /** Why it ended and what it did last; `NotFound` while it lives. */
+  postMortem(): Promise<PostMortem> {
+    return this.transport.json("GET", `${this.#path}/post-mortem`);
+  }
+
+  /** Attacks it from inside and tells what held. */
+  containment(): Promise<Containment> {
+    return this.transport.json("GET", `${this.#path}/containment`);
+  }
+
+  async [asyncDispose](): Promise<void> {
+    if (!this.keep) await this.stop();
+  }
+}

@@ -1,0 +1,214 @@
+// One HTTP server: sends requests, reads answers, repeats what may be repeated.
+
+import { ConnectionFailed, SandbankError, Timeout, errorOf } from "./errors.js";
+import { Retries, type RetryOptions } from "./retry.js";
+
+export interface TransportOptions {
+  url: string;
+  token: string | undefined;
+  fetch: typeof fetch;
+  timeoutMs: number;
+  silenceMs: number;
+  retry: RetryOptions;
+}
+
+export interface Call {
+  query?: Record<string, string | number | boolean | undefined>;
+  headers?: Record<string, string>;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as it is. */
+  body?: BodyInit;
+  signal?: AbortSignal | undefined;
+  /** For the whole answer; 0 means without end. */
+  timeoutMs?: number | undefined;
+  /** Doing it twice is the same as once. Always so for GET. */
+  repeatable?: boolean;
+}
+
+/** An answer whose body is read piece by piece. */
+export interface Streamed {
+  readonly response: Response;
+  /** Throws `ConnectionFailed` when it breaks off or stays silent for too long. */
+  pieces(): AsyncGenerator<Uint8Array, void, undefined>;
+  /** Lets go of the connection. */
+  close(): void;
+}
+
+export class Transport {
+  constructor(readonly options: TransportOptions) {}
+
+  retries(signal: AbortSignal | undefined): Retries {
+    return new Retries(this.options.retry, signal);
+  }
+
+  /** The answer's JSON. */
+  async json<T>(method: string, path: string, call: Call = {}): Promise<T> {
+    const timeoutMs = call.timeoutMs ?? this.options.timeoutMs;
+    const retries = this.retries(call.signal);
+    const attempt = async () => {
+      const { response, lease } = await this.#send(method, path, call, timeoutMs);
+      // A long wait is answered in part at once; when the rest breaks off, the server was there.
+      if (timeoutMs === 0) retries.progress();
+      try {
+        return (await response.json()) as T;
+      } catch (error) {
+        throw lease.explain(error);
+      } finally {
+        lease.release();
+      }
+    };
+    if (!(call.repeatable ?? method === "GET")) return attempt();
+    for (;;) {
+      try {
+        return await attempt();
+      } catch (error) {
+        await retries.after(error);
+      }
+    }
+  }
+
+  /** One try; whoever reads the stream knows how to go on after a failure. */
+  async open(path: string, call: Call = {}): Promise<Streamed> {
+    const silenceMs = this.options.silenceMs;
+    const method = call.json === undefined ? "GET" : "POST";
+    const { response, lease } = await this.#send(method, path, call, silenceMs).catch((error: unknown) => {
+      // To a stream, silence before its first byte is what it is later: a dead connection.
+      throw error instanceof Timeout && error.status === undefined ? connectionFailed(error) : error;
+    });
+    lease.rest();
+    return {
+      response,
+      pieces: () => pieces(response, lease, silenceMs),
+      close: () => lease.abandon(),
+    };
+  }
+
+  async #send(method: string, path: string, call: Call, timeoutMs: number): Promise<{ response: Response; lease: Lease }> {
+    const headers: Record<string, string> = { ...call.headers };
+    const { token } = this.options;
+    if (token) headers.authorization = `Bearer ${token}`;
+    if (call.json !== undefined) headers["content-type"] = "application/json";
+    const body = call.json === undefined ? call.body : JSON.stringify(call.json);
+    const lease = new Lease(call.signal, timeoutMs);
+    const init: RequestInit & { duplex?: "half" } = {
+      method,
+      headers,
+      redirect: "manual",
+      signal: lease.signal,
+      ...(body === undefined ? {} : { body }),
+      ...(body instanceof ReadableStream ? { duplex: "half" } : {}),
+    };
+    try {
+      const response = await this.options.fetch(this.options.url + path + queryText(call.query), init);
+      if (response.ok) return { response, lease };
+      if (response.status < 400) throw redirected(response);
+      throw await errorOf(response);
+    } catch (error) {
+      lease.release();
+      throw lease.explain(error);
+    }
+  }
+}
+
+function queryText(query: Call["query"]): string {
+  const pairs = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) pairs.set(name, String(value));
+  }
+  const text = pairs.toString();
+  return text && `?${text}`;
+}
+
+function redirected(response: Response): SandbankError {
+  const target = response.headers.get("location");
+  return new SandbankError({
+    code: "redirected",
+    message: `the server answers with another address${target ? `: ${target}` : ""}`,
+    hint: "use that address as `url`: a token is not sent where it was not meant for",
+    status: response.status,
+  });
+}
+
+/** A request's right to go on: ends with the caller's signal or when its time is up. */
+class Lease {
+  readonly #controller = new AbortController();
+  readonly #stop = () => this.#controller.abort(this.caller?.reason);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #expired = false;
+
+  constructor(
+    private readonly caller: AbortSignal | undefined,
+    private readonly limitMs: number,
+  ) {
+    caller?.throwIfAborted();
+    caller?.addEventListener("abort", this.#stop, { once: true });
+    if (limitMs > 0) this.#timer = setTimeout(() => this.#expire(), limitMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  #expire(): void {
+    this.#expired = true;
+    this.#controller.abort();
+  }
+
+  /** The clock stops, the caller's signal still counts. */
+  rest(): void {
+    clearTimeout(this.#timer);
+  }
+
+  release(): void {
+    this.rest();
+    this.caller?.removeEventListener("abort", this.#stop);
+  }
+
+  abandon(): void {
+    this.release();
+    this.#controller.abort();
+  }
+
+  /** What a failure of fetch means. */
+  explain(error: unknown): unknown {
+    if (this.caller?.aborted) return this.caller.reason;
+    if (error instanceof SandbankError) return error;
+    if (this.#expired) {
+      return new Timeout({ code: "timeout", message: `no answer within ${this.limitMs} ms`, cause: error });
+    }
+    return connectionFailed(error);
+  }
+}
+
+function connectionFailed(error: unknown): ConnectionFailed {
+  const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const why = inner instanceof Error ? inner.message || inner.name : String(inner);
+  const message = `the connection failed: ${why}`;
+  return new ConnectionFailed({ code: "connection_failed", message, retryable: true, cause: error });
+}
+
+async function* pieces(response: Response, lease: Lease, silenceMs: number): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = response.body?.getReader();
+  try {
+    while (reader) {
+      const piece = await within(silenceMs, reader.read());
+      if (piece.done) return;
+      yield piece.value;
+    }
+  } catch (error) {
+    throw lease.explain(error);
+  } finally {
+    lease.abandon();
+    // Frees the connection where aborting alone does not; its failure says nothing new.
+    reader?.cancel().catch(() => undefined);
+  }
+}
+
+/** A connection that is dead without saying so is told by its silence: the server sends heartbeats. */
+function within<T>(limitMs: number, promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`nothing came for ${limitMs} ms`)), limitMs);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

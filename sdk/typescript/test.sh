@@ -1,0 +1,26 @@
+#!/bin/sh
+# Builds the package, installs it into an empty project as a user would, and runs the tests there
+# against a real server: the one of SANDBANK_URL and SANDBANK_TOKEN, or one started from the
+# program SANDBANK_BIN. Needs Node 20 or newer with npm. An argument chooses tests by file name.
+set -eu
+cd "$(dirname "$0")"
+if [ -z "${SANDBANK_URL:-}${SANDBANK_BIN:-}" ]; then
+  echo "set SANDBANK_BIN to the sandbank program, or SANDBANK_URL and SANDBANK_TOKEN to a server" >&2
+  exit 2
+fi
+
+npm ci --no-audit --no-fund --silent
+npm run --silent check:wire
+npm run --silent build
+npm run --silent build:test
+
+project=$(mktemp -d)
+trap 'rm -rf "$project"' EXIT
+trap 'exit 130' INT TERM
+npm pack --silent --pack-destination "$project" >/dev/null
+echo '{ "name": "an-empty-project", "private": true, "type": "module" }' >"$project/package.json"
+cp -r build/test README.md "$project/"
+cp -r runtimes "$project/runtimes"
+ln -s "$PWD/node_modules/typescript" "$project/typescript"
+(cd "$project" && npm install --no-audit --no-fund --silent --offline ./sandbank-*.tgz)
+(cd "$project" && node test/main.js "$@")
