@@ -11,7 +11,7 @@ use crate::driver::{self, Beginning};
 use crate::lifecycle::{Event, Lease, Millis, Standing, State, millis};
 use crate::registry::Claim;
 use crate::sandbox::{Facts, Message, SharedSandbox};
-use crate::{CreateRequest, Created, OrchestratorError, ports, room};
+use crate::{CreateRequest, Created, OrchestratorError, ports, room, workspaces};
 
 pub(crate) async fn create(
     context: &Arc<Context>,
@@ -46,6 +46,7 @@ fn newborn(
     request: &CreateRequest,
 ) -> Result<(SharedSandbox, (driver::Driver, MachineSpec)), OrchestratorError> {
     context.clearance.check(&request.image)?;
+    workspaces::check(context, request)?;
     let id = SandboxId::random();
     let now = context.clock.boot_ms();
     let spec = MachineSpec {
@@ -54,6 +55,7 @@ fn newborn(
         limits: request.limits.clone(),
         network: request.network,
         env: request.env.clone(),
+        workspace: request.workspace.clone(),
     };
     let facts = Facts {
         id,
@@ -64,6 +66,7 @@ fn newborn(
         network: request.network,
         limits: request.limits.clone(),
         ports: request.ports.clone(),
+        workspace: request.workspace.clone(),
         created_at_ms: context.clock.wall_ms(),
     };
     let state = State::creating(
@@ -83,12 +86,14 @@ fn lease(context: &Context, request: &CreateRequest, now: Millis) -> Lease {
 }
 
 /// Asks for the same key are answered with the sandbox that has it: used again, with the ports
-/// and the idle time that this caller wants. Nothing else of it changes.
+/// and the idle time that this caller wants. Nothing else of it changes; who names another
+/// workspace than it has is refused.
 async fn reconnect(
     context: &Arc<Context>,
     sandbox: &SharedSandbox,
     request: &CreateRequest,
 ) -> Result<(), OrchestratorError> {
+    workspaces::same(sandbox, request)?;
     let hold = match sandbox.hold().await {
         // Whoever asks for it by its key means to use it.
         Err(OrchestratorError::Paused(_)) => {

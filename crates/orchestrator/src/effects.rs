@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::lifecycle::{Event, Observed, Standing, State};
 use crate::limits::{OBSERVE_DEADLINE, WATCH_RETRY};
 use crate::sandbox::{Message, Sandbox, SharedSandbox};
-use crate::{Cause, OrchestratorError, PostMortem, SandboxState};
+use crate::{Cause, OrchestratorError, PostMortem, SandboxState, workspaces};
 
 pub(crate) fn row(context: &Context, sandbox: &Sandbox, state: &State) -> SandboxRow {
     let facts = &sandbox.facts;
@@ -30,6 +30,7 @@ pub(crate) fn row(context: &Context, sandbox: &Sandbox, state: &State) -> Sandbo
         network: facts.network,
         limits: facts.limits.clone(),
         ports: facts.ports.clone(),
+        workspace: facts.workspace.clone(),
         created_at_ms: facts.created_at_ms,
         lease: lease_row(&*context.clock, &state.lease),
         closed_at_ms: None,
@@ -50,7 +51,8 @@ pub(crate) async fn create(
         let detail = json!({ "key": row.key, "image": row.image, "engine": row.engine });
         context.events.emit("sandbox.created", Some(id), detail);
         let _turn = context.creates.acquire().await.map_err(|_| OrchestratorError::ShuttingDown)?;
-        context.engine.create(&spec).await?;
+        let machine = context.engine.create(&spec).await?;
+        workspaces::announce(&context, &machine, &spec);
         reach(Point::EngineCreated)?;
         context.store.sandboxes().set_state(id, RowState::Running, None).await?;
         reach(Point::RowRunning)

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use sandbank_engine::{ImageName, Limits, MachineStats, NetworkMode, SandboxId};
+use sandbank_engine::{ImageName, Limits, MachineStats, NetworkMode, SandboxId, WorkspaceId};
 use sandbank_protocol::Stats;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,8 @@ pub struct SandboxInfo {
     /// The allow-list of ports.
     pub ports: Vec<u16>,
     pub published: Vec<Published>,
+    /// The kept workspace it has, if not one of its own.
+    pub workspace: Option<WorkspaceId>,
     pub created_at_ms: u64,
     pub last_active_at_ms: u64,
     pub idle_ttl_ms: u64,

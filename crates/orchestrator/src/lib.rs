@@ -32,6 +32,7 @@ mod settings;
 mod shutdown;
 mod stop;
 mod sweep;
+mod workspaces;
 
 pub use attached::Attached;
 pub use cause::Cause;

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use sandbank_engine::{Engine, EngineError, ImageInfo, ImageName, ImportProgress, SandboxId};
+use sandbank_engine::{
+    Engine, EngineError, ImageInfo, ImageName, ImportProgress, SandboxId, WorkspaceId,
+    WorkspaceInfo,
+};
 use sandbank_store::{Event, Store};
 use serde_json::json;
 use tokio::sync::{Semaphore, broadcast};
@@ -20,6 +23,7 @@ use crate::sandbox::{Facts, Message, SharedSandbox};
 use crate::{
     Attached, Cause, CreateRequest, Created, OrchestratorError, PostMortem, Published, SandboxInfo,
     SandboxState, SandboxStats, Settings, create, ports, reconcile, shutdown, stop, sweep,
+    workspaces,
 };
 
 /// Every sandbox of one data directory. Cheap to clone.
@@ -189,6 +193,17 @@ impl Orchestrator {
     /// when the daemon leaves first.
     pub async fn catch_up(&self, test: SelfTest, data_dir: &Path) -> Option<Tested> {
         containment::catch_up(&self.context, test, data_dir).await
+    }
+
+    /// Every kept workspace, whether a sandbox has it or not, by name.
+    pub async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, OrchestratorError> {
+        Ok(self.context.engine.workspaces().await?)
+    }
+
+    /// Removes a kept workspace with all that is in it; false when there is none of that name.
+    /// Refused while a sandbox has it.
+    pub async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, OrchestratorError> {
+        workspaces::remove(&self.context, id).await
     }
 
     pub async fn post_mortem(&self, id: &SandboxId) -> Result<PostMortem, OrchestratorError> {

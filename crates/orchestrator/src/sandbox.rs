@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId};
+use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId, WorkspaceId};
 use sandbank_protocol::CommandStatus;
 use sandbank_store::SandboxRow;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -36,6 +36,7 @@ pub(crate) struct Facts {
     pub(crate) network: NetworkMode,
     pub(crate) limits: Limits,
     pub(crate) ports: Vec<u16>,
+    pub(crate) workspace: Option<WorkspaceId>,
     pub(crate) created_at_ms: u64,
 }
 
@@ -201,6 +202,7 @@ impl Facts {
             network: row.network,
             limits: row.limits.clone(),
             ports: row.ports.clone(),
+            workspace: row.workspace.clone(),
             created_at_ms: row.created_at_ms,
         })
     }
@@ -218,6 +220,7 @@ impl Facts {
             limits: self.limits.clone(),
             ports: self.ports.clone(),
             published: Vec::new(),
+            workspace: self.workspace.clone(),
             created_at_ms: self.created_at_ms,
             last_active_at_ms: self.created_at_ms,
             idle_ttl_ms: 0,

@@ -16,4 +16,5 @@ mod restarts;
 mod stopping;
 mod storage;
 mod ttl_races;
+mod workspaces;
 mod world;

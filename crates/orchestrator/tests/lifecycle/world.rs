@@ -56,6 +56,7 @@ pub(crate) fn request(key: &str) -> CreateRequest {
         network: NetworkMode::None,
         ports: Vec::new(),
         env: BTreeMap::new(),
+        workspace: None,
     }
 }
 

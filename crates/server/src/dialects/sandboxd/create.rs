@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use sandbank_engine::{ImageName, Limits, NetworkMode};
+use sandbank_engine::{ImageName, Limits, NetworkMode, WorkspaceId};
 use sandbank_orchestrator::{CreateRequest, SandboxKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,11 @@ pub(super) struct CreateBody {
     ports: Option<Vec<u16>>,
     /// Base environment of every command.
     env: Option<BTreeMap<String, String>>,
+    /// A kept workspace: made when it is not there, shared with other sandboxes that name it, and
+    /// still there when the sandbox has ended. `diskMb` is then the quota of the workspace; the
+    /// smallest one of the sandboxes that have it holds.
+    #[schema(min_length = 2, max_length = 64, pattern = "^[a-z0-9][a-z0-9-]*[a-z0-9]$")]
+    workspace: Option<String>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -114,6 +119,7 @@ pub(super) async fn read(app: &App, body: &Map<String, Value>) -> ApiResult<Crea
         network: network(body)?,
         ports: ports(body),
         env,
+        workspace: optional::<WorkspaceId>(body, "workspace")?,
     })
 }
 
