@@ -17,7 +17,8 @@ const POOL: (&str, &str) = ("SANDBANK_POOL", "host@none=2");
 
 fn machines(data_dir: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(data_dir.join("machines")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    let machines = entries.filter(|entry| entry.path().is_dir());
+    machines.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 async fn metrics(api: &Api) -> anyhow::Result<String> {
