@@ -11,7 +11,7 @@ use crate::driver::{self, Beginning};
 use crate::lifecycle::{Event, Lease, Millis, Standing, State, millis};
 use crate::registry::Claim;
 use crate::sandbox::{Facts, Message, SharedSandbox};
-use crate::{CreateRequest, Created, OrchestratorError, ports, room, workspaces};
+use crate::{AcquireSource, CreateRequest, Created, OrchestratorError, ports, room, workspaces};
 
 pub(crate) async fn create(
     context: &Arc<Context>,
@@ -21,16 +21,16 @@ pub(crate) async fn create(
     loop {
         let max = context.settings.max_sandboxes;
         match context.registry.claim(&request.key, max, || newborn(context, &request))? {
-            Claim::New(sandbox, (driver, spec)) => {
-                driver.spawn(Beginning::Create(Box::new(spec)));
+            Claim::New(sandbox, (driver, beginning)) => {
+                driver.spawn(beginning);
                 sandbox.ready().await?;
-                return Ok(Created { id: sandbox.facts.id.clone(), created: true });
+                return Ok(answer(&sandbox, true));
             }
             Claim::Existing(sandbox) => match reconnect(context, &sandbox, &request).await {
                 // It ended under our hands and has given up its key: make a new one.
                 Err(OrchestratorError::Gone { .. }) => tokio::task::yield_now().await,
                 Err(error) => return Err(error),
-                Ok(()) => return Ok(Created { id: sandbox.facts.id.clone(), created: false }),
+                Ok(()) => return Ok(answer(&sandbox, false)),
             },
             Claim::Full => {
                 // Nobody makes room for what is refused.
@@ -41,13 +41,19 @@ pub(crate) async fn create(
     }
 }
 
+fn answer(sandbox: &SharedSandbox, created: bool) -> Created {
+    let source = sandbox.source.get().copied().unwrap_or(AcquireSource::Cold);
+    Created { id: sandbox.facts.id.clone(), created, source }
+}
+
 fn newborn(
     context: &Arc<Context>,
     request: &CreateRequest,
-) -> Result<(SharedSandbox, (driver::Driver, MachineSpec)), OrchestratorError> {
+) -> Result<(SharedSandbox, (driver::Driver, Beginning)), OrchestratorError> {
     context.clearance.check(&request.image)?;
     workspaces::check(context, request)?;
-    let id = SandboxId::random();
+    let member = context.pool.claim(request);
+    let id = member.as_ref().map_or_else(SandboxId::random, |member| member.id.clone());
     let now = context.clock.boot_ms();
     let spec = MachineSpec {
         id: id.clone(),
@@ -73,8 +79,9 @@ fn newborn(
         now + millis(context.settings.create_deadline),
         lease(context, request, now),
     );
-    let (sandbox, driver) = driver::sandbox(context, facts, state);
-    Ok((sandbox, (driver, spec)))
+    let reached = member.as_ref().map(|member| member.reached.clone());
+    let (sandbox, driver) = driver::sandbox(context, facts, state, reached);
+    Ok((sandbox, (driver, Beginning::Create(Box::new(spec), member))))
 }
 
 fn lease(context: &Context, request: &CreateRequest, now: Millis) -> Lease {

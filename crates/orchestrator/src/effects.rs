@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sandbank_engine::{EngineError, MachineSpec};
+use sandbank_engine::EngineError;
 use sandbank_fault_points::Point;
 use sandbank_protocol::{CommandStatus, Stats};
 use sandbank_store::{LeaseRow, RowState, SandboxRow};
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::lifecycle::{Event, Observed, Standing, State};
 use crate::limits::{OBSERVE_DEADLINE, WATCH_RETRY};
 use crate::sandbox::{Message, Sandbox, SharedSandbox};
-use crate::{Cause, OrchestratorError, PostMortem, SandboxState, workspaces};
+use crate::{Cause, OrchestratorError, PostMortem, SandboxState};
 
 pub(crate) fn row(context: &Context, sandbox: &Sandbox, state: &State) -> SandboxRow {
     let facts = &sandbox.facts;
@@ -35,34 +35,6 @@ pub(crate) fn row(context: &Context, sandbox: &Sandbox, state: &State) -> Sandbo
         lease: lease_row(&*context.clock, &state.lease),
         closed_at_ms: None,
     }
-}
-
-/// Intent, machine, result, in this order: whoever is told that it runs finds it after a crash.
-pub(crate) async fn create(
-    context: Arc<Context>,
-    sandbox: SharedSandbox,
-    spec: MachineSpec,
-    row: SandboxRow,
-) {
-    let id = sandbox.id();
-    let made: Result<(), OrchestratorError> = async {
-        context.store.sandboxes().insert(&row).await?;
-        reach(Point::RowInserted)?;
-        let detail = json!({ "key": row.key, "image": row.image, "engine": row.engine });
-        context.events.emit("sandbox.created", Some(id), detail);
-        let _turn = context.creates.acquire().await.map_err(|_| OrchestratorError::ShuttingDown)?;
-        let machine = context.engine.create(&spec).await?;
-        workspaces::announce(&context, &machine, &spec);
-        reach(Point::EngineCreated)?;
-        context.store.sandboxes().set_state(id, RowState::Running, None).await?;
-        reach(Point::RowRunning)
-    }
-    .await;
-    let message = match made {
-        Ok(()) => Message::Event(Event::Created),
-        Err(error) => Message::CreateFailed(error),
-    };
-    let _ = sandbox.mailbox.send(message);
 }
 
 pub(crate) async fn observe(

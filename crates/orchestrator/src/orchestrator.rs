@@ -10,20 +10,23 @@ use sandbank_engine::{
 };
 use sandbank_store::{Event, Store};
 use serde_json::json;
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use crate::acquire::Acquired;
 use crate::clock::{Clock, SystemClock};
 use crate::containment::{self, Clearance, Containment, SelfTest, Tested};
 use crate::context::Context;
 use crate::events::EventLog;
 use crate::lifecycle::{Rules, Standing};
+use crate::pool::{self, Pool};
 use crate::registry::Registry;
 use crate::sandbox::{Facts, Message, SharedSandbox};
+use crate::turns::Turns;
 use crate::{
-    Attached, Cause, CreateRequest, Created, OrchestratorError, PostMortem, Published, SandboxInfo,
-    SandboxState, SandboxStats, Settings, create, ports, reconcile, shutdown, stop, sweep,
-    workspaces,
+    Attached, Cause, CreateRequest, Created, OrchestratorError, PoolStatus, PostMortem, Published,
+    SandboxInfo, SandboxState, SandboxStats, Settings, Status, create, ports, reconcile, shutdown,
+    stop, sweep, workspaces,
 };
 
 /// Every sandbox of one data directory. Cheap to clone.
@@ -52,12 +55,14 @@ impl Orchestrator {
     ) -> Result<Self, OrchestratorError> {
         store.claim()?;
         let advised = engine.capabilities().concurrent_creates;
-        let creates = settings.concurrent_creates.unwrap_or(advised).max(1);
+        let creates = settings.concurrent_creates.unwrap_or(advised);
         let context = Arc::new(Context {
             rules: Rules::from(&settings),
             events: EventLog::start(store.clone(), clock.clone()).await?,
             registry: Registry::default(),
-            creates: Semaphore::new(creates.min(Semaphore::MAX_PERMITS)),
+            turns: Turns::new(creates),
+            pool: Pool::new(&settings.pool),
+            acquired: Acquired::default(),
             clearance: Clearance::default(),
             leaving: CancellationToken::new(),
             settings,
@@ -69,6 +74,18 @@ impl Orchestrator {
         reconcile::reconcile(&context).await?;
         tokio::spawn(sweep::run(context.clone()));
         Ok(Self { context })
+    }
+
+    /// Begins to make ready machines, if the settings ask for any. Not before it is known whether
+    /// any may be made: see [`Orchestrator::withhold_creates`].
+    pub fn fill_pool(&self) {
+        if !self.context.settings.pool.is_empty() {
+            tokio::spawn(pool::run(self.context.clone()));
+        }
+    }
+
+    pub fn pool(&self) -> Vec<PoolStatus> {
+        self.context.pool.status()
     }
 
     /// Finds the live sandbox with this key, or makes it. Concurrent callers get the same one,
@@ -180,7 +197,24 @@ impl Orchestrator {
         tell: &(dyn Fn(ImportProgress) + Send + Sync),
         data_dir: &Path,
     ) -> Result<ImageInfo, EngineError> {
-        containment::import(&self.context, name, archive, tell, data_dir).await
+        let imported = containment::import(&self.context, name, archive, tell, data_dir).await;
+        self.context.pool.try_again(Some(name));
+        imported
+    }
+
+    /// Ready machines of it go first: nobody uses them.
+    pub async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+        let context = &self.context;
+        if !context.pool.keeps(name) {
+            return context.engine.remove_image(name).await;
+        }
+        let removed = {
+            let _withheld = context.clearance.withhold(name.clone());
+            pool::clear(context, name).await;
+            context.engine.remove_image(name).await
+        };
+        context.pool.try_again(Some(name));
+        removed
     }
 
     /// No new sandbox is made until [`Orchestrator::catch_up`] has a good result; those there are
@@ -221,6 +255,11 @@ impl Orchestrator {
     ) -> Result<(Vec<Event>, broadcast::Receiver<Event>), OrchestratorError> {
         let subscription = self.context.events.subscribe(after).await;
         Ok(subscription.ok_or(OrchestratorError::ShuttingDown)??)
+    }
+
+    /// For those who watch the daemon; asks no sandbox.
+    pub fn status(&self) -> Status {
+        Status::of(&self.context)
     }
 
     pub fn engine(&self) -> &Arc<dyn Engine> {

@@ -51,4 +51,16 @@ pub struct Created {
     pub id: SandboxId,
     /// False when a sandbox with this key was there already.
     pub created: bool,
+    /// Where the machine came from, also of one that was there already.
+    pub source: AcquireSource,
+}
+
+/// Where a sandbox's machine came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AcquireSource {
+    /// It was ready.
+    Pool,
+    /// It was made for this sandbox.
+    Cold,
 }

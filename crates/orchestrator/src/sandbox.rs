@@ -1,7 +1,7 @@
 //! One sandbox as the rest of the daemon holds it: its unchanging facts, a mailbox to the task
 //! that owns its state, and a view of that state.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId, WorkspaceId};
 use sandbank_protocol::CommandStatus;
@@ -15,12 +15,14 @@ use crate::lifecycle::{Event, Phase, Standing, State};
 use crate::limits::{DEATH_NOTICE, FRESH_LOOK};
 use crate::link::{Channel, Link};
 use crate::ports::PortTable;
-use crate::{Cause, OrchestratorError, SandboxInfo, SandboxKey, SandboxState};
+use crate::{AcquireSource, Cause, OrchestratorError, SandboxInfo, SandboxKey, SandboxState};
 
 pub(crate) struct Sandbox {
     pub(crate) facts: Facts,
     pub(crate) link: Link,
     pub(crate) ports: PortTable,
+    /// Set when it has a machine that was not there before the daemon.
+    pub(crate) source: OnceLock<AcquireSource>,
     pub(crate) mailbox: mpsc::UnboundedSender<Message>,
     pub(crate) view: watch::Receiver<View>,
 }

@@ -10,6 +10,7 @@ mod keys;
 mod leases;
 mod limits;
 mod pausing;
+mod pool;
 mod ports;
 mod process_engine;
 mod restarts;

@@ -47,6 +47,8 @@ pub enum ConfigError {
     NoHome,
     #[error("{origin} names the control {name:?}, which does not exist; the controls are {known}")]
     UnknownControl { origin: Origin, name: String, known: String },
+    #[error("{origin} cannot be used: {reason}")]
+    Pool { origin: Origin, reason: String },
 }
 
 fn did_you_mean(suggestion: Option<&str>) -> String {

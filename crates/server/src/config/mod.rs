@@ -13,6 +13,7 @@ mod flags;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod nearest;
+mod pool;
 mod resolve;
 mod secret;
 mod setting;
@@ -25,6 +26,7 @@ pub use docs::markdown;
 pub use error::{ConfigError, Origin};
 pub use explain::{Explained, example, explain, file_path};
 pub use flags::ConfigFlags;
+pub use pool::ReadyMachines;
 pub use resolve::Sources;
 pub use secret::Secret;
 pub use setting::{Check, Kind, Preset, Setting, Value};

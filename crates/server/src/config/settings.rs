@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbank_engine::{Control, ImageName};
+use sandbank_engine::{Control, ImageName, Limits};
 
 use super::checks::parse_bind_host;
 use super::error::ConfigError;
+use super::pool::{self, ReadyMachines};
 use super::resolve::{Resolved, Sources, resolve};
 use super::secret::Secret;
 
@@ -69,7 +70,26 @@ pub struct SandboxSettings {
     pub stop_deadline: Duration,
     pub sweep_interval: Duration,
     pub concurrent_creates: Option<usize>,
+    pub pool: Vec<ReadyMachines>,
     pub keep_post_mortems: usize,
+}
+
+impl SandboxSettings {
+    /// What a sandbox gets whose caller does not say.
+    pub fn default_limits(&self, enforces_quota: bool) -> Limits {
+        let mebibytes = |mb: u64| mb.saturating_mul(MIB);
+        Limits {
+            cpu_millis: u32::try_from(self.default_vcpus * 1000).expect("in range"),
+            memory_bytes: mebibytes(self.default_memory_mb),
+            pids: self.default_pids,
+            disk_bytes: match self.default_disk {
+                DiskQuota::Required(bytes) => Some(bytes),
+                DiskQuota::WhereEnforced(bytes) => enforces_quota.then_some(bytes),
+                DiskQuota::Off => None,
+            },
+            tmp_bytes: self.default_tmp_bytes,
+        }
+    }
 }
 
 /// How much workspace a sandbox gets when its caller does not say.
@@ -134,7 +154,7 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
         ports: ports(&table, server.bind.ip()),
         server,
         auth,
-        sandboxes: sandboxes(&table),
+        sandboxes: sandboxes(&table)?,
         storage: storage(&table),
         network: NetworkSettings {
             subnet: table.text("network.subnet").expect("has a default").to_owned(),
@@ -192,11 +212,11 @@ fn weak_token(server: &ServerSettings, auth: &AuthSettings) -> Option<String> {
     })
 }
 
-fn sandboxes(table: &Resolved) -> SandboxSettings {
+fn sandboxes(table: &Resolved) -> Result<SandboxSettings, ConfigError> {
     let lifetime = millis(table, "sandboxes.max_lifetime_ms");
     let creates = count(table, "sandboxes.concurrent_creates");
     let image = table.text("sandboxes.default_image").and_then(|name| name.parse().ok());
-    SandboxSettings {
+    Ok(SandboxSettings {
         max: count(table, "sandboxes.max"),
         evict_idle: table.switch("sandboxes.evict_idle"),
         default_idle_ttl: millis(table, "sandboxes.default_idle_ttl_ms"),
@@ -215,8 +235,9 @@ fn sandboxes(table: &Resolved) -> SandboxSettings {
         stop_deadline: millis(table, "sandboxes.stop_deadline_ms"),
         sweep_interval: millis(table, "sandboxes.sweep_interval_ms"),
         concurrent_creates: (creates > 0).then_some(creates),
+        pool: pool::read(table)?,
         keep_post_mortems: count(table, "sandboxes.keep_post_mortems"),
-    }
+    })
 }
 
 fn ports(table: &Resolved, bind: IpAddr) -> PortSettings {

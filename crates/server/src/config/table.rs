@@ -280,6 +280,15 @@ pub const TABLE: &[Setting] = &[
         help: "Sandboxes made at the same time, further ones wait; 0 lets the engine say.",
     },
     Setting {
+        key: "sandboxes.pool",
+        env: "SANDBANK_POOL",
+        aliases: &[],
+        flag: Some("pool"),
+        kind: Kind::List(checks::POOL),
+        default: Preset::Empty,
+        help: "Machines kept ready per image, so that creating a sandbox only takes one; at most 256 in all, besides `sandboxes.max`. They have the default limits, and only a create that asks for exactly these is served. An image that is not there yet is waited for.",
+    },
+    Setting {
         key: "sandboxes.keep_post_mortems",
         env: "SANDBANK_KEEP_POST_MORTEMS",
         aliases: &[],

@@ -51,7 +51,7 @@ impl Process {
             Err(_) if cwd.is_some() => launcher.open_cwd(None)?,
             opened => opened?,
         };
-        let mut environment = launcher.base_environment().clone();
+        let mut environment = launcher.base_environment();
         environment.insert("PWD".to_owned(), path);
         environment.insert(MARKER.to_owned(), format!("shell-{name}"));
         let kind = kind_in(&environment);

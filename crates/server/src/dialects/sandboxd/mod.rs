@@ -23,6 +23,7 @@ mod image_import;
 mod images;
 mod log_stream;
 mod logs;
+mod metrics;
 mod number;
 mod path_rule;
 mod ports;
@@ -107,6 +108,7 @@ fn own_daemon(routes: Routes) -> Routes {
         .add(Access::Public, routes!(daemon::openapi))
         .add(OWN_READ, routes!(events::events))
         .add(OWN_READ, routes!(doctor::doctor))
+        .add(OWN_READ, routes!(metrics::metrics))
         .add(OWN_READ, routes!(images::list))
         .add(OWN_ADMIN, routes!(image_import::import))
         .add(OWN_ADMIN, routes!(images::remove))
