@@ -40,7 +40,7 @@ async fn a_daemon_killed_under_a_sandbox_loses_nothing_of_its_kept_workspace() -
     // Another sandbox at the same time, and then only that one.
     let other = api.create_with(keeping("second", "project")).await?;
     let (_, out, _) = api.run(&other, "cat src/file; wc -l < log; stat -c %u src/file").await?;
-    ensure!(out == "kept\n400\n1000", "{out}");
+    ensure!(out == "kept\n400\n1000\n", "{out}");
     api.stop(&id).await?;
     api.write(&other, "/workspace/late", b"written by the second").await?;
     api.stop(&other).await?;
