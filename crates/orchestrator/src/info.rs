@@ -6,7 +6,7 @@ use sandbank_engine::{ImageName, Limits, MachineStats, NetworkMode, SandboxId, W
 use sandbank_protocol::Stats;
 use serde::{Deserialize, Serialize};
 
-use crate::SandboxKey;
+use crate::{Cause, SandboxKey};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,6 +46,8 @@ pub struct SandboxInfo {
     pub state: SandboxState,
     /// Why it is stopping, gone or failed.
     pub reason: Option<String>,
+    /// The same for programs.
+    pub cause: Option<Cause>,
     pub engine: String,
     pub image: ImageName,
     pub runtime: String,

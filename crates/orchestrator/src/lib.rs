@@ -6,6 +6,7 @@
 
 mod acquire;
 mod attached;
+mod by_key;
 mod cause;
 mod clock;
 mod collect;

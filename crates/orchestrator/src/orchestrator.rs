@@ -8,6 +8,7 @@ use sandbank_engine::{
     Engine, EngineError, ImageInfo, ImageName, ImportProgress, SandboxId, WorkspaceId,
     WorkspaceInfo,
 };
+use sandbank_protocol::ShellName;
 use sandbank_store::{Event, Store};
 use serde_json::json;
 use tokio::sync::broadcast;
@@ -21,12 +22,12 @@ use crate::events::EventLog;
 use crate::lifecycle::{Rules, Standing};
 use crate::pool::{self, Pool};
 use crate::registry::Registry;
-use crate::sandbox::{Facts, Message, SharedSandbox};
+use crate::sandbox::{Message, SharedSandbox};
 use crate::turns::Turns;
 use crate::{
     Attached, Cause, CreateRequest, Created, OrchestratorError, PoolStatus, PostMortem, Published,
-    SandboxInfo, SandboxState, SandboxStats, Settings, Status, create, ports, reconcile, shutdown,
-    stop, sweep, workspaces,
+    SandboxInfo, SandboxKey, SandboxState, SandboxStats, Settings, Status, by_key, create, ports,
+    reconcile, shutdown, stop, sweep, workspaces,
 };
 
 /// Every sandbox of one data directory. Cheap to clone.
@@ -115,10 +116,33 @@ impl Orchestrator {
             return Ok(sandbox.info(&*self.context.clock));
         }
         let row = self.context.store.sandboxes().find(id).await?;
-        let row = row.ok_or_else(|| OrchestratorError::NotFound(id.clone()))?;
-        let cause = row.cause.clone().and_then(|cause| serde_json::from_value(cause).ok());
-        let unknown = || Cause::Lost { reason: "its row does not say why".to_owned() };
-        Ok(Facts::from_row(&row)?.closed_info(&row, &cause.unwrap_or_else(unknown)))
+        by_key::closed(&row.ok_or_else(|| OrchestratorError::NotFound(id.clone()))?)
+    }
+
+    /// The living sandbox with this key, else the newest that has ended and is still known.
+    pub async fn find_key(
+        &self,
+        key: &SandboxKey,
+    ) -> Result<Option<SandboxInfo>, OrchestratorError> {
+        by_key::find(&self.context, key).await
+    }
+
+    /// Living and ended ones whose key begins so, newest first.
+    pub async fn with_key_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<SandboxInfo>, OrchestratorError> {
+        by_key::with_prefix(&self.context, prefix, limit).await
+    }
+
+    /// Where a shell of the sandbox was after its last script. Not a use of the sandbox.
+    pub async fn shell_directory(
+        &self,
+        id: &SandboxId,
+        shell: &ShellName,
+    ) -> Result<Option<String>, OrchestratorError> {
+        by_key::shell_directory(&self.living(id).await?, shell).await
     }
 
     /// Returns when it is gone; false when there was no such sandbox.

@@ -178,6 +178,7 @@ impl Sandbox {
         SandboxInfo {
             state: visible,
             reason: state.cause().map(Cause::to_string),
+            cause: state.cause().cloned(),
             published: self.ports.published(),
             last_active_at_ms: wall_of(clock, active_until),
             idle_ttl_ms: u64::try_from(lease.idle_ttl).unwrap_or(0),
@@ -215,6 +216,7 @@ impl Facts {
             key: self.key.clone(),
             state: SandboxState::Gone,
             reason: None,
+            cause: None,
             engine: self.engine.clone(),
             image: self.image.clone(),
             runtime: self.runtime.clone(),
@@ -238,6 +240,7 @@ impl Facts {
         SandboxInfo {
             state: cause.end_state(),
             reason: Some(cause.to_string()),
+            cause: Some(cause.clone()),
             last_active_at_ms: row.lease.last_active.wall_ms,
             idle_ttl_ms: row.lease.idle_ttl_ms,
             ends_at_ms: row.closed_at_ms,

@@ -234,6 +234,36 @@ impl Sandboxes<'_> {
         row.map(|row| self.read(&row)).transpose()
     }
 
+    /// Of those with this key, the one that was made last.
+    pub async fn newest_with_key(&self, key: &str) -> Result<Option<SandboxRow>, StoreError> {
+        let row = sqlx::query(
+            "SELECT * FROM sandboxes WHERE key = ? ORDER BY created_at_ms DESC, id DESC LIMIT 1",
+        )
+        .bind(key)
+        .fetch_optional(&self.db.reader)
+        .await
+        .map_err(|error| self.db.failed(error))?;
+        row.map(|row| self.read(&row)).transpose()
+    }
+
+    /// Open and closed ones whose key begins so, newest first.
+    pub async fn with_key_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<SandboxRow>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT * FROM sandboxes WHERE substr(key, 1, length(?1)) = ?1
+             ORDER BY created_at_ms DESC, id DESC LIMIT ?2",
+        )
+        .bind(prefix)
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(&self.db.reader)
+        .await
+        .map_err(|error| self.db.failed(error))?;
+        rows.iter().map(|row| self.read(row)).collect()
+    }
+
     fn read(&self, row: &SqliteRow) -> Result<SandboxRow, StoreError> {
         let id: String = self.get(row, "id")?;
         let text = |column| self.get::<String>(row, column);

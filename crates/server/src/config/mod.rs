@@ -15,6 +15,7 @@ pub(crate) mod fuzzing;
 mod nearest;
 mod pool;
 mod resolve;
+mod sandkasten;
 mod secret;
 mod setting;
 mod settings;
@@ -32,6 +33,6 @@ pub use secret::Secret;
 pub use setting::{Check, Kind, Preset, Setting, Value};
 pub use settings::{
     AuthSettings, DiskQuota, LogFormat, LogSettings, NetworkSettings, PortSettings,
-    SandboxSettings, ServerSettings, Settings, StorageKind, StorageSettings, load,
+    SandboxSettings, ServerSettings, SessionSettings, Settings, StorageKind, StorageSettings, load,
 };
 pub use table::{TABLE, WITHOUT_EFFECT};

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbank_engine::{Control, ImageName, Limits};
+use sandbank_engine::{Control, ImageName, Limits, NetworkMode};
 
 use super::checks::parse_bind_host;
 use super::error::ConfigError;
@@ -22,6 +22,7 @@ pub struct Settings {
     pub server: ServerSettings,
     pub auth: AuthSettings,
     pub sandboxes: SandboxSettings,
+    pub sessions: SessionSettings,
     pub ports: PortSettings,
     pub storage: StorageSettings,
     pub network: NetworkSettings,
@@ -92,6 +93,18 @@ impl SandboxSettings {
     }
 }
 
+#[derive(Debug, Clone)]
+pub struct SessionSettings {
+    pub api_key: Option<Secret>,
+    pub default_image: String,
+    /// Empty means all.
+    pub allowed_images: Vec<String>,
+    pub ttl: Duration,
+    pub max_exec_timeout: Duration,
+    pub network: NetworkMode,
+    pub workspaces: bool,
+}
+
 /// How much workspace a sandbox gets when its caller does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskQuota {
@@ -148,13 +161,16 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
     let server = server(&table);
     let auth = auth(&table);
     let mut notices = std::mem::take(&mut table.notices);
-    notices.extend(weak_token(&server, &auth));
+    let sessions = sessions(&table);
+    let tokens = [("admin token", &auth.admin_token), ("API key", &sessions.api_key)];
+    notices.extend(tokens.iter().filter_map(|(name, token)| weak_token(&server, name, token)));
     Ok(Settings {
         data_dir: data_dir(&table, sources)?,
         ports: ports(&table, server.bind.ip()),
         server,
         auth,
         sandboxes: sandboxes(&table)?,
+        sessions,
         storage: storage(&table),
         network: NetworkSettings {
             subnet: table.text("network.subnet").expect("has a default").to_owned(),
@@ -204,11 +220,10 @@ fn auth(table: &Resolved) -> AuthSettings {
     }
 }
 
-fn weak_token(server: &ServerSettings, auth: &AuthSettings) -> Option<String> {
-    let token = auth.admin_token.as_ref()?;
-    let short = token.expose().chars().count() < GOOD_TOKEN_CHARACTERS;
+fn weak_token(server: &ServerSettings, name: &str, token: &Option<Secret>) -> Option<String> {
+    let short = token.as_ref()?.expose().chars().count() < GOOD_TOKEN_CHARACTERS;
     (short && !server.bind.ip().is_loopback()).then(|| {
-        format!("the admin token is shorter than {GOOD_TOKEN_CHARACTERS} characters and the bind address is not loopback; use a longer one")
+        format!("the {name} is shorter than {GOOD_TOKEN_CHARACTERS} characters and the bind address is not loopback; use a longer one")
     })
 }
 
@@ -238,6 +253,21 @@ fn sandboxes(table: &Resolved) -> Result<SandboxSettings, ConfigError> {
         pool: pool::read(table)?,
         keep_post_mortems: count(table, "sandboxes.keep_post_mortems"),
     })
+}
+
+fn sessions(table: &Resolved) -> SessionSettings {
+    SessionSettings {
+        api_key: table.secret("sessions.api_key"),
+        default_image: table.text("sessions.default_image").expect("has a default").to_owned(),
+        allowed_images: table.list("sessions.allowed_images"),
+        ttl: Duration::from_secs(table.number("sessions.ttl_seconds")),
+        max_exec_timeout: millis(table, "sessions.max_exec_timeout_ms"),
+        network: match table.text("sessions.network") {
+            Some("default") => NetworkMode::Default,
+            _ => NetworkMode::None,
+        },
+        workspaces: table.switch("sessions.workspaces"),
+    }
 }
 
 fn ports(table: &Resolved, bind: IpAddr) -> PortSettings {

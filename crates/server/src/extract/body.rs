@@ -34,6 +34,11 @@ impl FromRequest<App> for Whole {
     }
 }
 
+/// A body with a limit of its own.
+pub(crate) async fn read_whole(request: Request, app: &App, limit: usize) -> ApiResult<Bytes> {
+    read_in_time(request, limit, app.settings().server.body_timeout).await
+}
+
 impl FromRequest<App> for Loose {
     type Rejection = ApiError;
 

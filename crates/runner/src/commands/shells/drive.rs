@@ -65,7 +65,14 @@ impl Script<'_> {
             Event::Died(status) => {
                 self.commands.launcher.return_lease(process.lease.as_ref());
                 *place = None;
-                self.turn.shell.memory.borrow_mut().status = 0;
+                let cwd = {
+                    let mut memory = self.turn.shell.memory.borrow_mut();
+                    memory.status = 0;
+                    memory.cwd.clone()
+                };
+                if let Some(cwd) = cwd {
+                    self.command.set_shell_cwd(&cwd);
+                }
                 self.commands.launcher.look_for_oom_kills();
                 let mut circumstances = self.command.circumstances().borrow_mut();
                 circumstances.oom_killed = is_unexplained_kill(status, &circumstances)

@@ -168,7 +168,7 @@ fn idle_ttl(body: &Map<String, Value>, settings: &SandboxSettings) -> Duration {
     Duration::from_millis(clamp.read(body.get("idleTtlMs")))
 }
 
-fn limits(
+pub(in crate::dialects) fn limits(
     body: &Map<String, Value>,
     settings: &SandboxSettings,
     enforces_quota: bool,

@@ -5,7 +5,7 @@
 
 mod command_start;
 mod command_view;
-mod command_watch;
+pub(super) mod command_watch;
 mod commands;
 mod containment;
 mod create;
@@ -29,7 +29,7 @@ mod path_rule;
 mod ports;
 mod post_mortem_view;
 mod range;
-mod reconnect;
+pub(super) mod reconnect;
 mod sandbox_view;
 mod sandboxes;
 mod signals;
@@ -42,6 +42,7 @@ use utoipa_axum::routes;
 
 use crate::auth::{Access, Scope};
 use crate::routes::Routes;
+pub(super) use create::limits;
 
 const SANDBOXD: Access = Access::Sandboxd(Scope::Sandbox);
 const SANDBOXD_READ: Access = Access::Sandboxd(Scope::ReadOnly);
