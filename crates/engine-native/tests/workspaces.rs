@@ -55,7 +55,8 @@ async fn a_kept_workspace_outlives_its_machines_and_the_daemon() {
     assert_eq!(test.engine.stats(&first.id).await.unwrap().disk_bytes, seen.bytes);
 
     let test = test.restart().await;
-    assert_eq!(info(&test, "project").await.in_use_by, [first.id.clone()], "its record says so");
+    let users = info(&test, "project").await.in_use_by;
+    assert_eq!(users, std::slice::from_ref(&first.id), "its record says so");
     assert_eq!(test.engine.list().await.unwrap()[0].state, MachineState::Running);
     assert_eq!(says(&test, &first, "cat a/b/file").await, "kept\n");
     test.engine.destroy(&first.id).await.unwrap();
