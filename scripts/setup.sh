@@ -78,6 +78,7 @@ case "$level" in
     test)
         need bubblewrap bwrap
         need python3 python3
+        python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
         need procps ps
         need e2fsprogs mkfs.ext4 e2fsck
         need mount losetup
@@ -239,4 +240,7 @@ if [ "$level" = test ]; then
         echo "setup: adding $component to the Rust toolchain"
         rustup component add "$component"
     done
+    # The tests that use it say that they are skipped where it could not be had.
+    scripts/sandkasten-client.sh >/dev/null ||
+        echo "setup: the published client of Sandkasten could not be installed; its tests are skipped" >&2
 fi

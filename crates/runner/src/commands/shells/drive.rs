@@ -53,7 +53,7 @@ impl Script<'_> {
             return Ending::Lost { reason: format!("the shell cannot be spoken to: {error}") };
         }
         let event = self.watch(process).await;
-        self.sweep(process);
+        self.sweep(process).await;
         match event {
             Event::Reported(report) => {
                 if self.command.spec().pty.is_some() {
@@ -246,13 +246,14 @@ impl Script<'_> {
         read_any(&self.commands.buffers, stdout, stderr, terminal).await
     }
 
-    /// What the script wrote is in the pipes by the time it is over.
-    fn sweep(&self, process: &mut Process) {
+    /// What the script wrote is in the pipes by the time it is over. Readers who keep up miss nothing
+    /// of it.
+    async fn sweep(&self, process: &mut Process) {
         for source in [&mut process.stdout, &mut process.stderr, &mut process.terminal] {
             let mut left = PIPE_BYTES;
-            while left > 0
-                && let Read::Data(data) = source.read_now(&self.commands.buffers)
-            {
+            while left > 0 {
+                self.command.output().room().await;
+                let Read::Data(data) = source.read_now(&self.commands.buffers) else { break };
                 left = left.saturating_sub(data.len().max(1));
                 self.commands.record(self.command, source.stream(), data);
             }
