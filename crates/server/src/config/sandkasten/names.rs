@@ -128,13 +128,13 @@ pub(crate) const NAMES: &[Name] = &[
         "pool.enabled",
         Some("SANDKASTEN_POOL_ENABLED"),
         OFF,
-        "prepared machines are asked for by image in Sandbank's own configuration",
+        "machines are kept ready by the setting sandboxes.pool, like host@none=4",
     ),
     nothing(
         "pool.images.*",
         None,
         &[],
-        "prepared machines are asked for by image in Sandbank's own configuration",
+        "machines are kept ready by the setting sandboxes.pool, like host@none=4",
     ),
     Name { yaml: "workspace.enabled", env: None, meaning: Meaning::Same("sessions.workspaces") },
     nothing(

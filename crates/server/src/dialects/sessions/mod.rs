@@ -2,7 +2,8 @@
 //!
 //! A session is a sandbox whose key is `session:<id>`, and its shell is the one named `session`;
 //! there is no table of its own. A workspace that no session has is reached through a caretaker, a
-//! sandbox whose key is `workspace:<id>`, so that every path is resolved by a runner.
+//! sandbox whose key is `workspace:<id>`, so that every path is resolved by a runner. A machine that is
+//! kept ready is no session until it is taken, so no session has the status `pool_idle`.
 
 mod clean;
 mod directories;
