@@ -18,7 +18,7 @@ mod path;
 mod place;
 mod read;
 mod script;
-mod sessions;
+mod session;
 mod sse;
 mod stats;
 mod stream;
@@ -42,10 +42,10 @@ const LOOK: Access = Access::Token(Scope::ReadOnly);
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
         .add(Access::Public, routes!(health::healthz))
-        .add(USE, routes!(sessions::create))
-        .add(LOOK, routes!(sessions::list))
-        .add(LOOK, routes!(sessions::inspect))
-        .add(USE, routes!(sessions::delete))
+        .add(USE, routes!(session::create))
+        .add(LOOK, routes!(session::list))
+        .add(LOOK, routes!(session::inspect))
+        .add(USE, routes!(session::delete))
         .add(LOOK, routes!(stats::stats))
         .add(USE, routes!(exec::exec))
         .add(USE, routes!(stream::exec_stream))

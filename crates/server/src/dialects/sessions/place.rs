@@ -6,7 +6,7 @@ use serde_json::Map;
 
 use super::error;
 use super::id::{SessionId, caretaker_key};
-use super::sessions::find;
+use super::session::find;
 use crate::app::App;
 use crate::dialects::sandboxd::limits;
 use crate::error::{ApiError, ApiResult};

@@ -14,7 +14,7 @@ use sandbank_protocol::{
 use tracing::Instrument;
 
 use super::id::SessionId;
-use super::sessions::find;
+use super::session::find;
 use super::{error, path};
 use crate::app::App;
 use crate::auth::Caller;

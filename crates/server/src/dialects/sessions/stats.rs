@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::error::{self, SessionError};
 use super::id::SessionId;
-use super::sessions::find;
+use super::session::find;
 use crate::app::App;
 use crate::error::ApiResult;
 use crate::reply::Reply;
