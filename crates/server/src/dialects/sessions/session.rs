@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::dialects::sandboxd::limits;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::Strict;
+use crate::extract::Once;
 use crate::limits::{MAX_LISTED_SESSIONS, SESSION_TTL_SECONDS};
 use crate::reply::{Done, Reply};
 
@@ -43,7 +43,7 @@ pub(super) struct CreateBody {
 pub(super) async fn create(
     State(app): State<App>,
     caller: Caller,
-    Strict(body): Strict<CreateBody>,
+    Once(body): Once<CreateBody>,
 ) -> ApiResult<Response> {
     let (id, made) = make(&app, &body).await?;
     let info = app.orchestrator().inspect(&made.id).await;
