@@ -10,6 +10,13 @@ use serde_json::{Value, json};
 use crate::http::{Client, Payload, Reply};
 use crate::limits;
 
+/// What the private daemon keeps ready. Only creates that leave the limits to the daemon get it.
+pub(crate) const POOL: &str = "host@none=4";
+const POOL_IS_FULL: &str = "sandbank_pool_ready{image=\"host\",network=\"none\"} 4";
+
+/// Other than the default, so that the machine is made when it is asked for.
+const OWN_PIDS: u32 = 511;
+
 pub(crate) struct Api {
     client: Client,
     /// Numbers session keys, so that no create finds an old sandbox.
@@ -28,18 +35,44 @@ impl Api {
     }
 
     pub(crate) async fn create(&self, network: Network) -> anyhow::Result<String> {
-        let number = self.next_key.fetch_add(1, Ordering::Relaxed);
         let mode = match network {
             Network::None => "none",
             Network::Default => "default",
         };
+        self.create_with(mode, json!({ "pids": OWN_PIDS }), "cold").await
+    }
+
+    /// Without network; the pool must have a machine.
+    pub(crate) async fn create_from_pool(&self) -> anyhow::Result<String> {
+        self.create_with("none", json!({}), "pool").await
+    }
+
+    async fn create_with(
+        &self,
+        network: &str,
+        resources: Value,
+        source: &str,
+    ) -> anyhow::Result<String> {
+        let number = self.next_key.fetch_add(1, Ordering::Relaxed);
         let body = json!({
             "sessionKey": format!("bench:{number}"),
-            "network": { "mode": mode },
+            "network": { "mode": network },
+            "resources": resources,
             "idleTtlMs": limits::IDLE_TTL_MS,
         });
         let answer = self.client.call(Method::POST, "/v1/sandboxes", Some(body)).await?;
+        let told = &answer["acquireSource"];
+        anyhow::ensure!(told == source, "a machine came from {told}, not from {source}");
         Ok(answer["sandboxId"].as_str().context("a create without sandboxId")?.to_owned())
+    }
+
+    pub(crate) async fn pool_is_full(&self) -> anyhow::Result<bool> {
+        let mut reply = self.client.open(Method::GET, "/metrics", Payload::empty()).await?;
+        let mut text = Vec::new();
+        while let Some(chunk) = reply.chunk().await? {
+            text.extend_from_slice(&chunk);
+        }
+        Ok(String::from_utf8_lossy(&text).lines().any(|line| line == POOL_IS_FULL))
     }
 
     /// Makes a sandbox and has its runner answer something.

@@ -12,7 +12,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::api::Api;
+use crate::api::{Api, POOL};
 use crate::http::{Address, Client};
 use crate::limits;
 
@@ -169,6 +169,7 @@ fn command(binary: &Path, data_dir: &Path, port: u16, sandboxes: usize) -> Comma
         .env("SANDBANK_HOST", Ipv4Addr::LOCALHOST.to_string())
         .env("SANDBANK_PORT", port.to_string())
         .env("SANDBANK_MAX_SANDBOXES", sandboxes.to_string())
+        .env("SANDBANK_POOL", POOL)
         .env("SANDBANK_REQUESTS_PER_SECOND", "0")
         .env("SANDBANK_HEADER_TIMEOUT_MS", "120000")
         .env("SANDBANK_LOG", "warn")

@@ -108,7 +108,6 @@ async fn interrupted([interrupt, terminate]: &mut [Signal; 2]) -> anyhow::Error 
 /// Goals of the performance budget that have nothing to measure, or were left out.
 fn unmeasured(options: &Options) -> Vec<Skipped> {
     let nothing = [
-        ("claim from a pool", "this version keeps no pool of sandboxes"),
         ("tree and search against `find` and `rg`", "this version has no such routes"),
         ("fork of a workspace", "this version does not fork"),
         ("engine docker", "this version has the native engine only"),

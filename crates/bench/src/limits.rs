@@ -9,6 +9,9 @@ pub(crate) const DAEMON_START: Duration = Duration::from_secs(30);
 /// From SIGTERM to the daemon's exit; then it is killed.
 pub(crate) const DAEMON_STOP: Duration = Duration::from_secs(30);
 
+/// Until the private daemon has made the machines it keeps ready.
+pub(crate) const POOL_FILL: Duration = Duration::from_secs(60);
+
 /// One request that is not a stream.
 pub(crate) const CALL: Duration = Duration::from_secs(120);
 

@@ -1,5 +1,6 @@
 //! Requests to a runner, one method each.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -81,6 +82,16 @@ impl RunnerClient {
     pub async fn closed(&self) {
         let mut over = self.over.clone();
         let _ = over.wait_for(|over| *over).await;
+    }
+
+    /// Adds to the base environment of every command; refused once there was a command.
+    pub async fn set_environment(
+        &self,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<(), ChannelError> {
+        let body = serde_json::to_vec(variables).expect("texts are plain data");
+        let call = self.call(Method::PUT, "/environment", full_body(body));
+        timed(ANSWER_TIMEOUT, call).await?.map(drop)
     }
 
     pub async fn start(&self, spec: &CommandSpec) -> Result<Started, ChannelError> {

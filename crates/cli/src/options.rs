@@ -52,6 +52,9 @@ pub(crate) struct SandboxOptions {
     /// A port in the sandbox that may be published; up to four times
     #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) ports: Vec<u16>,
+    /// Have the kept workspace of this name, which outlives the sandbox; made if it is not there
+    #[arg(long, value_parser = clap::value_parser!(sandbank_engine::WorkspaceId), value_name = "NAME")]
+    pub(crate) workspace: Option<sandbank_engine::WorkspaceId>,
     /// Leave the sandbox there afterwards
     #[arg(long)]
     pub(crate) keep: bool,
@@ -82,6 +85,7 @@ impl SandboxOptions {
         SandboxRequest {
             session_key: key,
             image: self.image.clone(),
+            workspace: self.workspace.as_ref().map(ToString::to_string),
             idle_ttl_ms: None,
             resources: Resources { vcpus: self.cpus, memory_mb: self.memory },
             network: Network { mode },

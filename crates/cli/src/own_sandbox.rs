@@ -19,7 +19,9 @@ pub(crate) async fn run(
 ) -> Result<u8, Failure> {
     options.check()?;
     let mut interrupts = Interrupts::listen()?;
-    let connection = Connection::open(context, Reach::OrOwn { keep: options.keep }).await?;
+    // A kept workspace must outlive the command, whether its sandbox does or not.
+    let keep = options.keep || options.workspace.is_some();
+    let connection = Connection::open(context, Reach::OrOwn { keep }).await?;
     connection.client.check_input(command)?;
     let own = OwnCommand { context, client: &connection.client, command, keep: options.keep };
     let code = own.run(&options.request(fresh_name(prefix)), &mut interrupts).await;

@@ -119,6 +119,30 @@ async fn a_machine_without_root_is_confined_as_far_as_the_kernel_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kept_workspace_works_without_root() {
+    if !as_ordinary_user("a_kept_workspace_works_without_root") {
+        return;
+    }
+    let test = weaker_engine().await;
+    let kept = || test.create_with(|spec| spec.workspace = Some("project".parse().unwrap()));
+    let (first, second) = (kept().await, kept().await);
+    assert!(first.made_workspace && !second.made_workspace);
+    assert_eq!(test.sh(&first.id, "echo shared > file").await.code(), Some(0));
+    let seen = test.sh(&second.id, "cat file; stat -c %u:%g file; echo more >> file").await;
+    assert_eq!(seen.stdout, "shared\n1000:1000\n", "{}", seen.stderr);
+    for machine in [&first, &second] {
+        let refused = test.engine.remove_workspace(&"project".parse().unwrap()).await;
+        assert!(matches!(refused, Err(EngineError::WorkspaceInUse { .. })), "{refused:?}");
+        test.engine.destroy(&machine.id).await.unwrap();
+    }
+    let third = kept().await;
+    assert_eq!(test.sh(&third.id, "cat file").await.stdout, "shared\nmore\n");
+    test.engine.destroy(&third.id).await.unwrap();
+    assert!(test.engine.remove_workspace(&"project".parse().unwrap()).await.unwrap());
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_report_without_root_says_what_is_weaker() {
     if !as_ordinary_user("the_report_without_root_says_what_is_weaker") {
         return;

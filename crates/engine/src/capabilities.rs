@@ -10,6 +10,8 @@ pub struct Capabilities {
     pub cpu_limit: bool,
     pub pids_limit: bool,
     pub pause: bool,
+    /// Workspaces with a name, which outlive their machines.
+    pub kept_workspaces: bool,
     /// Creates that make sense at the same time; more are queued.
     pub concurrent_creates: usize,
 }

@@ -1,6 +1,6 @@
 //! Why an engine could not do what was asked.
 
-use crate::{Control, ImageName, SandboxId};
+use crate::{Control, ImageName, SandboxId, WorkspaceId};
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -12,6 +12,8 @@ pub enum EngineError {
     ImageNotFound(ImageName),
     #[error("image {0} is in use")]
     ImageInUse(ImageName),
+    #[error("workspace {id} is in use by {}", names(.by))]
+    WorkspaceInUse { id: WorkspaceId, by: Vec<SandboxId> },
     /// The archive itself is at fault.
     #[error("the image archive is not usable: {0}")]
     BadImage(String),
@@ -35,6 +37,10 @@ pub enum EngineError {
     },
     #[error("{0}")]
     Internal(String),
+}
+
+fn names(ids: &[SandboxId]) -> String {
+    ids.iter().map(SandboxId::as_str).collect::<Vec<_>>().join(", ")
 }
 
 impl EngineError {

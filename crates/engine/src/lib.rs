@@ -11,6 +11,7 @@ mod error;
 mod id;
 mod image;
 mod machine;
+mod workspace;
 
 pub use capabilities::Capabilities;
 pub use containment::{Confinement, Expected, HostFinding};
@@ -22,6 +23,7 @@ pub use machine::{
     DeathCause, Limits, Machine, MachineSpec, MachineState, MachineStats, NetworkMode,
     SUBNET_PREFIXES,
 };
+pub use workspace::{InvalidWorkspaceId, WorkspaceId, WorkspaceInfo};
 
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -67,7 +69,8 @@ pub trait Engine: Send + Sync + 'static {
     /// [`EngineError::Dead`] when the machine is gone.
     async fn connect(&self, id: &SandboxId) -> Result<Box<dyn Stream>, EngineError>;
 
-    /// Removes the machine with everything of it, workspace included. Idempotent.
+    /// Removes the machine with everything of it, its own workspace included; a kept one stays.
+    /// Idempotent.
     async fn destroy(&self, id: &SandboxId) -> Result<(), EngineError>;
 
     /// Stops every process of the machine where it stands, without losing anything.
@@ -94,6 +97,17 @@ pub trait Engine: Send + Sync + 'static {
     ) -> Result<ImageInfo, EngineError>;
 
     async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError>;
+
+    /// Every kept workspace, used or not. None where there are no such things.
+    async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, EngineError> {
+        Ok(Vec::new())
+    }
+
+    /// Removes a kept workspace with all that is in it; false when there is none of that name.
+    /// Refused with [`EngineError::WorkspaceInUse`] as long as a machine has it.
+    async fn remove_workspace(&self, _id: &WorkspaceId) -> Result<bool, EngineError> {
+        Ok(false)
+    }
 
     /// Gives back pooled ingredients. Machines keep running.
     async fn shutdown(&self);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ImageName, SandboxId};
+use crate::{ImageName, SandboxId, WorkspaceId};
 
 /// Everything an engine needs to make a machine. Every field is enforced or refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,10 @@ pub struct MachineSpec {
     pub network: NetworkMode,
     /// Base environment of every command.
     pub env: BTreeMap<String, String>,
+    /// None: a workspace of its own, which dies with it. Some: the kept one of that name, which
+    /// is made when it is not there.
+    #[serde(default)]
+    pub workspace: Option<WorkspaceId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +27,8 @@ pub struct Limits {
     pub cpu_millis: u32,
     pub memory_bytes: u64,
     pub pids: u32,
-    /// Quota of the workspace; none means that no quota was asked for.
+    /// Quota of the workspace; none means that no quota was asked for. A kept workspace has the
+    /// smallest that any machine that has it asked for.
     pub disk_bytes: Option<u64>,
     /// Size of `/tmp`.
     pub tmp_bytes: u64,
@@ -48,6 +53,8 @@ pub struct Machine {
     pub state: MachineState,
     /// On the host, where the engine knows it.
     pub pid: Option<i32>,
+    /// Whether its kept workspace was made for it; said by `create` only.
+    pub made_workspace: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,10 @@ pub enum Stage {
     Publish,
     /// Deleting a sandbox that runs.
     Delete,
+    /// Creating a sandbox with a kept workspace that is not there yet.
+    Keep,
+    /// Removing a kept workspace.
+    Remove,
 }
 
 macro_rules! points {
@@ -74,6 +78,10 @@ points! {
     DirectoryRemoved, Delete, "machine.directory_removed", "its directory is gone";
     EngineDestroyed, Delete, "delete.engine_destroyed", "the engine has said that it is gone";
     RowClosed, Delete, "delete.row_closed", "its row is closed, its caller knows nothing";
+    WorkspaceDrafted, Keep, "workspace.drafted", "a kept workspace is there, without its name";
+    WorkspaceNamed, Keep, "workspace.named", "it has its name";
+    WorkspaceDoomed, Remove, "workspace.doomed", "it has lost its name, and is whole";
+    WorkspaceRemoved, Remove, "workspace.removed", "nothing of it is left, its caller knows nothing";
 }
 
 /// From here on, points that are reached count.

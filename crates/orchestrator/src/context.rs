@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use sandbank_engine::Engine;
 use sandbank_store::Store;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::Settings;
+use crate::acquire::Acquired;
 use crate::clock::Clock;
 use crate::containment::Clearance;
 use crate::events::EventLog;
 use crate::lifecycle::Rules;
+use crate::pool::Pool;
 use crate::registry::Registry;
+use crate::turns::Turns;
 
 pub(crate) struct Context {
     pub(crate) settings: Settings,
@@ -22,9 +24,10 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) events: EventLog,
     pub(crate) registry: Registry,
-    /// Creates that may be in the engine at the same time.
-    pub(crate) creates: Semaphore,
+    pub(crate) turns: Turns,
+    pub(crate) pool: Pool,
+    pub(crate) acquired: Acquired,
     pub(crate) clearance: Clearance,
-    /// Ends the sweep, and tests of containment.
+    /// Ends the sweep, the filling of the pool, and tests of containment.
     pub(crate) leaving: CancellationToken,
 }

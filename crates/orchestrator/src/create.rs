@@ -11,7 +11,7 @@ use crate::driver::{self, Beginning};
 use crate::lifecycle::{Event, Lease, Millis, Standing, State, millis};
 use crate::registry::Claim;
 use crate::sandbox::{Facts, Message, SharedSandbox};
-use crate::{CreateRequest, Created, OrchestratorError, ports, room};
+use crate::{AcquireSource, CreateRequest, Created, OrchestratorError, ports, room, workspaces};
 
 pub(crate) async fn create(
     context: &Arc<Context>,
@@ -21,16 +21,16 @@ pub(crate) async fn create(
     loop {
         let max = context.settings.max_sandboxes;
         match context.registry.claim(&request.key, max, || newborn(context, &request))? {
-            Claim::New(sandbox, (driver, spec)) => {
-                driver.spawn(Beginning::Create(Box::new(spec)));
+            Claim::New(sandbox, (driver, beginning)) => {
+                driver.spawn(beginning);
                 sandbox.ready().await?;
-                return Ok(Created { id: sandbox.facts.id.clone(), created: true });
+                return Ok(answer(&sandbox, true));
             }
             Claim::Existing(sandbox) => match reconnect(context, &sandbox, &request).await {
                 // It ended under our hands and has given up its key: make a new one.
                 Err(OrchestratorError::Gone { .. }) => tokio::task::yield_now().await,
                 Err(error) => return Err(error),
-                Ok(()) => return Ok(Created { id: sandbox.facts.id.clone(), created: false }),
+                Ok(()) => return Ok(answer(&sandbox, false)),
             },
             Claim::Full => {
                 // Nobody makes room for what is refused.
@@ -41,12 +41,19 @@ pub(crate) async fn create(
     }
 }
 
+fn answer(sandbox: &SharedSandbox, created: bool) -> Created {
+    let source = sandbox.source.get().copied().unwrap_or(AcquireSource::Cold);
+    Created { id: sandbox.facts.id.clone(), created, source }
+}
+
 fn newborn(
     context: &Arc<Context>,
     request: &CreateRequest,
-) -> Result<(SharedSandbox, (driver::Driver, MachineSpec)), OrchestratorError> {
+) -> Result<(SharedSandbox, (driver::Driver, Beginning)), OrchestratorError> {
     context.clearance.check(&request.image)?;
-    let id = SandboxId::random();
+    workspaces::check(context, request)?;
+    let member = context.pool.claim(request);
+    let id = member.as_ref().map_or_else(SandboxId::random, |member| member.id.clone());
     let now = context.clock.boot_ms();
     let spec = MachineSpec {
         id: id.clone(),
@@ -54,6 +61,7 @@ fn newborn(
         limits: request.limits.clone(),
         network: request.network,
         env: request.env.clone(),
+        workspace: request.workspace.clone(),
     };
     let facts = Facts {
         id,
@@ -64,14 +72,16 @@ fn newborn(
         network: request.network,
         limits: request.limits.clone(),
         ports: request.ports.clone(),
+        workspace: request.workspace.clone(),
         created_at_ms: context.clock.wall_ms(),
     };
     let state = State::creating(
         now + millis(context.settings.create_deadline),
         lease(context, request, now),
     );
-    let (sandbox, driver) = driver::sandbox(context, facts, state);
-    Ok((sandbox, (driver, spec)))
+    let reached = member.as_ref().map(|member| member.reached.clone());
+    let (sandbox, driver) = driver::sandbox(context, facts, state, reached);
+    Ok((sandbox, (driver, Beginning::Create(Box::new(spec), member))))
 }
 
 fn lease(context: &Context, request: &CreateRequest, now: Millis) -> Lease {
@@ -83,12 +93,14 @@ fn lease(context: &Context, request: &CreateRequest, now: Millis) -> Lease {
 }
 
 /// Asks for the same key are answered with the sandbox that has it: used again, with the ports
-/// and the idle time that this caller wants. Nothing else of it changes.
+/// and the idle time that this caller wants. Nothing else of it changes; who names another
+/// workspace than it has is refused.
 async fn reconnect(
     context: &Arc<Context>,
     sandbox: &SharedSandbox,
     request: &CreateRequest,
 ) -> Result<(), OrchestratorError> {
+    workspaces::same(sandbox, request)?;
     let hold = match sandbox.hold().await {
         // Whoever asks for it by its key means to use it.
         Err(OrchestratorError::Paused(_)) => {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sandbank_engine::{EngineError, MachineSpec};
+use sandbank_engine::EngineError;
 use sandbank_fault_points::Point;
 use sandbank_protocol::{CommandStatus, Stats};
 use sandbank_store::{LeaseRow, RowState, SandboxRow};
@@ -30,37 +30,11 @@ pub(crate) fn row(context: &Context, sandbox: &Sandbox, state: &State) -> Sandbo
         network: facts.network,
         limits: facts.limits.clone(),
         ports: facts.ports.clone(),
+        workspace: facts.workspace.clone(),
         created_at_ms: facts.created_at_ms,
         lease: lease_row(&*context.clock, &state.lease),
         closed_at_ms: None,
     }
-}
-
-/// Intent, machine, result, in this order: whoever is told that it runs finds it after a crash.
-pub(crate) async fn create(
-    context: Arc<Context>,
-    sandbox: SharedSandbox,
-    spec: MachineSpec,
-    row: SandboxRow,
-) {
-    let id = sandbox.id();
-    let made: Result<(), OrchestratorError> = async {
-        context.store.sandboxes().insert(&row).await?;
-        reach(Point::RowInserted)?;
-        let detail = json!({ "key": row.key, "image": row.image, "engine": row.engine });
-        context.events.emit("sandbox.created", Some(id), detail);
-        let _turn = context.creates.acquire().await.map_err(|_| OrchestratorError::ShuttingDown)?;
-        context.engine.create(&spec).await?;
-        reach(Point::EngineCreated)?;
-        context.store.sandboxes().set_state(id, RowState::Running, None).await?;
-        reach(Point::RowRunning)
-    }
-    .await;
-    let message = match made {
-        Ok(()) => Message::Event(Event::Created),
-        Err(error) => Message::CreateFailed(error),
-    };
-    let _ = sandbox.mailbox.send(message);
 }
 
 pub(crate) async fn observe(

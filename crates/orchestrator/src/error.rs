@@ -139,6 +139,7 @@ fn engine_code(error: &EngineError) -> &'static str {
         EngineError::NotFound(_) | EngineError::Dead(_) => "sandbox_gone",
         EngineError::ImageNotFound(_) => "image_not_found",
         EngineError::ImageInUse(_) => "image_in_use",
+        EngineError::WorkspaceInUse { .. } => "workspace_in_use",
         EngineError::BadImage(_) => "bad_image",
         EngineError::ControlUnavailable { .. } => "control_unavailable",
         EngineError::StorageFull(_) => "storage_full",
@@ -153,6 +154,7 @@ fn engine_hint(error: &EngineError) -> Option<String> {
     Some(match error {
         EngineError::ImageNotFound(name) => format!("import it: sandbank image import {name} …"),
         EngineError::ControlUnavailable { .. } => "`sandbank doctor` says what to do".into(),
+        EngineError::WorkspaceInUse { .. } => "stop the sandboxes that have it first".into(),
         EngineError::StorageFull(_) => "free some space, or stop sandboxes".into(),
         EngineError::Exhausted(_) | EngineError::Unavailable(_) => "try again later".into(),
         _ => return None,

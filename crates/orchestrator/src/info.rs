@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use sandbank_engine::{ImageName, Limits, MachineStats, NetworkMode, SandboxId};
+use sandbank_engine::{ImageName, Limits, MachineStats, NetworkMode, SandboxId, WorkspaceId};
 use sandbank_protocol::Stats;
 use serde::{Deserialize, Serialize};
 
-use crate::SandboxKey;
+use crate::{Cause, SandboxKey};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,6 +46,8 @@ pub struct SandboxInfo {
     pub state: SandboxState,
     /// Why it is stopping, gone or failed.
     pub reason: Option<String>,
+    /// The same for programs.
+    pub cause: Option<Cause>,
     pub engine: String,
     pub image: ImageName,
     pub runtime: String,
@@ -54,6 +56,8 @@ pub struct SandboxInfo {
     /// The allow-list of ports.
     pub ports: Vec<u16>,
     pub published: Vec<Published>,
+    /// The kept workspace it has, if not one of its own.
+    pub workspace: Option<WorkspaceId>,
     pub created_at_ms: u64,
     pub last_active_at_ms: u64,
     pub idle_ttl_ms: u64,

@@ -4,7 +4,9 @@
 //! (`lifecycle`); what follows from a decision is done beside it (`effects`). This crate knows no
 //! HTTP and no particular engine, and never looks into what a sandbox's commands do.
 
+mod acquire;
 mod attached;
+mod by_key;
 mod cause;
 mod clock;
 mod collect;
@@ -21,6 +23,7 @@ mod lifecycle;
 mod limits;
 mod link;
 mod orchestrator;
+mod pool;
 mod ports;
 mod post_mortem;
 mod reconcile;
@@ -30,8 +33,11 @@ mod room;
 mod sandbox;
 mod settings;
 mod shutdown;
+mod status;
 mod stop;
 mod sweep;
+mod turns;
+mod workspaces;
 
 pub use attached::Attached;
 pub use cause::Cause;
@@ -39,8 +45,11 @@ pub use clock::{Clock, SystemClock};
 pub use error::OrchestratorError;
 pub use info::{Published, SandboxInfo, SandboxState, SandboxStats};
 pub use key::{InvalidKey, SandboxKey};
+pub use limits::MAX_POOL;
 pub use orchestrator::Orchestrator;
+pub use pool::{PoolEntry, PoolStatus, Recipe};
 pub use post_mortem::PostMortem;
-pub use request::{CreateRequest, Created};
+pub use request::{AcquireSource, CreateRequest, Created};
 pub use sandbank_store::Event;
 pub use settings::Settings;
+pub use status::Status;

@@ -99,6 +99,19 @@ pub(crate) const LAST_ADVICE: Duration = Duration::from_secs(60);
 /// Machines destroyed at the same time when they are found without an owner.
 pub(crate) const CONCURRENT_DESTROYS: usize = 4;
 
+/// Ready machines that all pools together may keep; a configuration that asks for more is refused.
+pub const MAX_POOL: usize = 256;
+
+/// How long a ready machine may take to be given to its caller; then a new one is made instead.
+pub(crate) const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the making of a ready machine stands back for callers' creates.
+pub(crate) const REFILL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Waits between failed attempts to make a ready machine.
+pub(crate) const FIRST_REFILL_RETRY: Duration = Duration::from_millis(500);
+pub(crate) const LAST_REFILL_RETRY: Duration = Duration::from_secs(30);
+
 /// Time for the attacks of one test of containment; then they are killed, and nothing was tested.
 pub(crate) const BATTERY_DEADLINE: Duration = Duration::from_secs(10);
 

@@ -38,13 +38,29 @@ pub(crate) struct Channel {
     pub(crate) serial: u64,
 }
 
+/// A runner that has answered.
+#[derive(Clone)]
+pub(crate) struct Reached {
+    pub(crate) client: RunnerClient,
+    pub(crate) epoch: String,
+}
+
 impl Link {
+    /// With `reached` it is open from the beginning.
     pub(crate) fn new(
         id: SandboxId,
         engine: Arc<dyn Engine>,
         mailbox: mpsc::UnboundedSender<Message>,
+        reached: Option<Reached>,
     ) -> Self {
-        Self { id, engine, mailbox, state: Mutex::default(), attempts: AtomicU64::new(0) }
+        let state = reached.map(|Reached { client, epoch }| LinkState {
+            channel: Some(Channel { client, serial: 1 }),
+            serial: 1,
+            epoch: Some(epoch),
+            failure: None,
+        });
+        let state = Mutex::new(state.unwrap_or_default());
+        Self { id, engine, mailbox, state, attempts: AtomicU64::new(0) }
     }
 
     pub(crate) async fn channel(&self) -> Result<Channel, OrchestratorError> {
@@ -86,6 +102,12 @@ impl Link {
         let channel = Channel { client, serial: state.serial };
         state.channel = Some(channel.clone());
         Ok(channel)
+    }
+
+    /// The machine is another one from here on; that its runner is, too, is no news.
+    pub(crate) async fn forget(&self) {
+        let mut state = self.state.lock().await;
+        (state.channel, state.epoch) = (None, None);
     }
 
     /// Lets go of the channel; callers that still hold its client keep it.

@@ -4,22 +4,30 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use sandbank_engine::{Engine, EngineError, ImageInfo, ImageName, ImportProgress, SandboxId};
+use sandbank_engine::{
+    Engine, EngineError, ImageInfo, ImageName, ImportProgress, SandboxId, WorkspaceId,
+    WorkspaceInfo,
+};
+use sandbank_protocol::ShellName;
 use sandbank_store::{Event, Store};
 use serde_json::json;
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use crate::acquire::Acquired;
 use crate::clock::{Clock, SystemClock};
 use crate::containment::{self, Clearance, Containment, SelfTest, Tested};
 use crate::context::Context;
 use crate::events::EventLog;
 use crate::lifecycle::{Rules, Standing};
+use crate::pool::{self, Pool};
 use crate::registry::Registry;
-use crate::sandbox::{Facts, Message, SharedSandbox};
+use crate::sandbox::{Message, SharedSandbox};
+use crate::turns::Turns;
 use crate::{
-    Attached, Cause, CreateRequest, Created, OrchestratorError, PostMortem, Published, SandboxInfo,
-    SandboxState, SandboxStats, Settings, create, ports, reconcile, shutdown, stop, sweep,
+    Attached, Cause, CreateRequest, Created, OrchestratorError, PoolStatus, PostMortem, Published,
+    SandboxInfo, SandboxKey, SandboxState, SandboxStats, Settings, Status, by_key, create, ports,
+    reconcile, shutdown, stop, sweep, workspaces,
 };
 
 /// Every sandbox of one data directory. Cheap to clone.
@@ -48,12 +56,14 @@ impl Orchestrator {
     ) -> Result<Self, OrchestratorError> {
         store.claim()?;
         let advised = engine.capabilities().concurrent_creates;
-        let creates = settings.concurrent_creates.unwrap_or(advised).max(1);
+        let creates = settings.concurrent_creates.unwrap_or(advised);
         let context = Arc::new(Context {
             rules: Rules::from(&settings),
             events: EventLog::start(store.clone(), clock.clone()).await?,
             registry: Registry::default(),
-            creates: Semaphore::new(creates.min(Semaphore::MAX_PERMITS)),
+            turns: Turns::new(creates),
+            pool: Pool::new(&settings.pool),
+            acquired: Acquired::default(),
             clearance: Clearance::default(),
             leaving: CancellationToken::new(),
             settings,
@@ -65,6 +75,18 @@ impl Orchestrator {
         reconcile::reconcile(&context).await?;
         tokio::spawn(sweep::run(context.clone()));
         Ok(Self { context })
+    }
+
+    /// Begins to make ready machines, if the settings ask for any. Not before it is known whether
+    /// any may be made: see [`Orchestrator::withhold_creates`].
+    pub fn fill_pool(&self) {
+        if !self.context.settings.pool.is_empty() {
+            tokio::spawn(pool::run(self.context.clone()));
+        }
+    }
+
+    pub fn pool(&self) -> Vec<PoolStatus> {
+        self.context.pool.status()
     }
 
     /// Finds the live sandbox with this key, or makes it. Concurrent callers get the same one,
@@ -94,10 +116,33 @@ impl Orchestrator {
             return Ok(sandbox.info(&*self.context.clock));
         }
         let row = self.context.store.sandboxes().find(id).await?;
-        let row = row.ok_or_else(|| OrchestratorError::NotFound(id.clone()))?;
-        let cause = row.cause.clone().and_then(|cause| serde_json::from_value(cause).ok());
-        let unknown = || Cause::Lost { reason: "its row does not say why".to_owned() };
-        Ok(Facts::from_row(&row)?.closed_info(&row, &cause.unwrap_or_else(unknown)))
+        by_key::closed(&row.ok_or_else(|| OrchestratorError::NotFound(id.clone()))?)
+    }
+
+    /// The living sandbox with this key, else the newest that has ended and is still known.
+    pub async fn find_key(
+        &self,
+        key: &SandboxKey,
+    ) -> Result<Option<SandboxInfo>, OrchestratorError> {
+        by_key::find(&self.context, key).await
+    }
+
+    /// Living and ended ones whose key begins so, newest first.
+    pub async fn with_key_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<SandboxInfo>, OrchestratorError> {
+        by_key::with_prefix(&self.context, prefix, limit).await
+    }
+
+    /// Where a shell of the sandbox was after its last script. Not a use of the sandbox.
+    pub async fn shell_directory(
+        &self,
+        id: &SandboxId,
+        shell: &ShellName,
+    ) -> Result<Option<String>, OrchestratorError> {
+        by_key::shell_directory(&self.living(id).await?, shell).await
     }
 
     /// Returns when it is gone; false when there was no such sandbox.
@@ -176,7 +221,24 @@ impl Orchestrator {
         tell: &(dyn Fn(ImportProgress) + Send + Sync),
         data_dir: &Path,
     ) -> Result<ImageInfo, EngineError> {
-        containment::import(&self.context, name, archive, tell, data_dir).await
+        let imported = containment::import(&self.context, name, archive, tell, data_dir).await;
+        self.context.pool.try_again(Some(name));
+        imported
+    }
+
+    /// Ready machines of it go first: nobody uses them.
+    pub async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+        let context = &self.context;
+        if !context.pool.keeps(name) {
+            return context.engine.remove_image(name).await;
+        }
+        let removed = {
+            let _withheld = context.clearance.withhold(name.clone());
+            pool::clear(context, name).await;
+            context.engine.remove_image(name).await
+        };
+        context.pool.try_again(Some(name));
+        removed
     }
 
     /// No new sandbox is made until [`Orchestrator::catch_up`] has a good result; those there are
@@ -189,6 +251,17 @@ impl Orchestrator {
     /// when the daemon leaves first.
     pub async fn catch_up(&self, test: SelfTest, data_dir: &Path) -> Option<Tested> {
         containment::catch_up(&self.context, test, data_dir).await
+    }
+
+    /// Every kept workspace, whether a sandbox has it or not, by name.
+    pub async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, OrchestratorError> {
+        Ok(self.context.engine.workspaces().await?)
+    }
+
+    /// Removes a kept workspace with all that is in it; false when there is none of that name.
+    /// Refused while a sandbox has it.
+    pub async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, OrchestratorError> {
+        workspaces::remove(&self.context, id).await
     }
 
     pub async fn post_mortem(&self, id: &SandboxId) -> Result<PostMortem, OrchestratorError> {
@@ -206,6 +279,11 @@ impl Orchestrator {
     ) -> Result<(Vec<Event>, broadcast::Receiver<Event>), OrchestratorError> {
         let subscription = self.context.events.subscribe(after).await;
         Ok(subscription.ok_or(OrchestratorError::ShuttingDown)??)
+    }
+
+    /// For those who watch the daemon; asks no sandbox.
+    pub fn status(&self) -> Status {
+        Status::of(&self.context)
     }
 
     pub fn engine(&self) -> &Arc<dyn Engine> {

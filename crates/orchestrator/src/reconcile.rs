@@ -65,7 +65,7 @@ async fn take_over(
     lease.look_soon(context.clock.boot_ms(), &context.rules);
     let ending = matches!(phase, Phase::Ending(_));
     let facts = Facts::from_row(row)?;
-    let (sandbox, driver) = driver::sandbox(context, facts, State { phase, lease });
+    let (sandbox, driver) = driver::sandbox(context, facts, State { phase, lease }, None);
     context.registry.adopt(sandbox.clone(), ending);
     if ending {
         driver.spawn(Beginning::Finish);

@@ -78,6 +78,11 @@ impl Registry {
         self.tables().by_id.get(id).cloned()
     }
 
+    /// The one that has the key, which those on their way out have not.
+    pub(crate) fn find_key(&self, key: &SandboxKey) -> Option<SharedSandbox> {
+        self.tables().by_key.get(key).cloned()
+    }
+
     pub(crate) fn all(&self) -> Vec<SharedSandbox> {
         self.tables().by_id.values().cloned().collect()
     }

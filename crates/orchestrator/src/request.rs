@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId};
+use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId, WorkspaceId};
 use serde::Serialize;
 
 use crate::SandboxKey;
@@ -24,6 +24,8 @@ pub struct CreateRequest {
     pub ports: Vec<u16>,
     /// Base environment of every command. Handed to the engine, never stored or printed.
     pub env: BTreeMap<String, String>,
+    /// A kept workspace, made when it is not there; none for one that ends with the sandbox.
+    pub workspace: Option<WorkspaceId>,
 }
 
 /// Environment variables are where callers put secrets, so only their names are printed.
@@ -39,6 +41,7 @@ impl fmt::Debug for CreateRequest {
             .field("network", &self.network)
             .field("ports", &self.ports)
             .field("env", &self.env.keys())
+            .field("workspace", &self.workspace)
             .finish()
     }
 }
@@ -48,4 +51,16 @@ pub struct Created {
     pub id: SandboxId,
     /// False when a sandbox with this key was there already.
     pub created: bool,
+    /// Where the machine came from, also of one that was there already.
+    pub source: AcquireSource,
+}
+
+/// Where a sandbox's machine came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AcquireSource {
+    /// It was ready.
+    Pool,
+    /// It was made for this sandbox.
+    Cold,
 }

@@ -1,9 +1,9 @@
 //! One sandbox as the rest of the daemon holds it: its unchanging facts, a mailbox to the task
 //! that owns its state, and a view of that state.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId};
+use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId, WorkspaceId};
 use sandbank_protocol::CommandStatus;
 use sandbank_store::SandboxRow;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,12 +15,14 @@ use crate::lifecycle::{Event, Phase, Standing, State};
 use crate::limits::{DEATH_NOTICE, FRESH_LOOK};
 use crate::link::{Channel, Link};
 use crate::ports::PortTable;
-use crate::{Cause, OrchestratorError, SandboxInfo, SandboxKey, SandboxState};
+use crate::{AcquireSource, Cause, OrchestratorError, SandboxInfo, SandboxKey, SandboxState};
 
 pub(crate) struct Sandbox {
     pub(crate) facts: Facts,
     pub(crate) link: Link,
     pub(crate) ports: PortTable,
+    /// Set when it has a machine that was not there before the daemon.
+    pub(crate) source: OnceLock<AcquireSource>,
     pub(crate) mailbox: mpsc::UnboundedSender<Message>,
     pub(crate) view: watch::Receiver<View>,
 }
@@ -36,6 +38,7 @@ pub(crate) struct Facts {
     pub(crate) network: NetworkMode,
     pub(crate) limits: Limits,
     pub(crate) ports: Vec<u16>,
+    pub(crate) workspace: Option<WorkspaceId>,
     pub(crate) created_at_ms: u64,
 }
 
@@ -175,6 +178,7 @@ impl Sandbox {
         SandboxInfo {
             state: visible,
             reason: state.cause().map(Cause::to_string),
+            cause: state.cause().cloned(),
             published: self.ports.published(),
             last_active_at_ms: wall_of(clock, active_until),
             idle_ttl_ms: u64::try_from(lease.idle_ttl).unwrap_or(0),
@@ -201,6 +205,7 @@ impl Facts {
             network: row.network,
             limits: row.limits.clone(),
             ports: row.ports.clone(),
+            workspace: row.workspace.clone(),
             created_at_ms: row.created_at_ms,
         })
     }
@@ -211,6 +216,7 @@ impl Facts {
             key: self.key.clone(),
             state: SandboxState::Gone,
             reason: None,
+            cause: None,
             engine: self.engine.clone(),
             image: self.image.clone(),
             runtime: self.runtime.clone(),
@@ -218,6 +224,7 @@ impl Facts {
             limits: self.limits.clone(),
             ports: self.ports.clone(),
             published: Vec::new(),
+            workspace: self.workspace.clone(),
             created_at_ms: self.created_at_ms,
             last_active_at_ms: self.created_at_ms,
             idle_ttl_ms: 0,
@@ -233,6 +240,7 @@ impl Facts {
         SandboxInfo {
             state: cause.end_state(),
             reason: Some(cause.to_string()),
+            cause: Some(cause.clone()),
             last_active_at_ms: row.lease.last_active.wall_ms,
             idle_ttl_ms: row.lease.idle_ttl_ms,
             ends_at_ms: row.closed_at_ms,

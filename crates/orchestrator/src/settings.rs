@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use crate::PoolEntry;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Sandboxes that may have a machine at the same time, those being stopped included.
@@ -21,6 +23,8 @@ pub struct Settings {
     pub sweep_interval: Duration,
     /// Machines made at the same time; what the engine advises when absent.
     pub concurrent_creates: Option<usize>,
+    /// Machines to keep ready; none by default.
+    pub pool: Vec<PoolEntry>,
     /// Where published ports listen.
     pub publish_address: IpAddr,
     /// Dead sandboxes of which a post-mortem is kept.
@@ -38,6 +42,7 @@ impl Default for Settings {
             stop_deadline: Duration::from_secs(15),
             sweep_interval: Duration::from_secs(5),
             concurrent_creates: None,
+            pool: Vec::new(),
             publish_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             keep_post_mortems: 200,
         }

@@ -1,16 +1,24 @@
-//! The daemon goes, the sandboxes stay.
+//! The daemon goes, the sandboxes stay; machines that nobody has yet go, too.
 
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use crate::context::Context;
 use crate::lifecycle::{Event, Phase};
+use crate::pool;
 use crate::sandbox::Message;
 
 pub(crate) async fn shutdown(context: &Context) {
     context.registry.close();
     context.leaving.cancel();
     let until = Instant::now() + context.settings.stop_deadline;
+    let _ = tokio::join!(timeout_at(until, pool::drain(context)), leave(context, until));
+    context.events.emit("daemon.stopped", None, json!({}));
+    let _ = timeout_at(until, context.events.flush()).await;
+    context.store.release();
+}
+
+async fn leave(context: &Context, until: Instant) {
     let everything = context.registry.all();
     for sandbox in &everything {
         // A half-made machine is of no use to anybody.
@@ -27,7 +35,4 @@ pub(crate) async fn shutdown(context: &Context) {
     for sandbox in context.registry.all() {
         let _ = timeout_at(until, sandbox.ask(Message::Leave)).await;
     }
-    context.events.emit("daemon.stopped", None, json!({}));
-    let _ = timeout_at(until, context.events.flush()).await;
-    context.store.release();
 }

@@ -10,12 +10,12 @@ use sandbank_engine::{Machine, MachineState, SandboxId};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::OrchestratorError;
 use crate::context::Context;
 use crate::lifecycle::{Event, Phase, Standing};
 use crate::limits::{CONCURRENT_DESTROYS, KEPT_EVENTS, LOSS_INTERVAL};
 use crate::reconcile::death_of;
 use crate::sandbox::SharedSandbox;
+use crate::{OrchestratorError, pool};
 
 pub(crate) async fn run(context: Arc<Context>) {
     let mut failing = false;
@@ -60,6 +60,7 @@ async fn compare(context: &Context, standing: bool) -> Result<Vec<Machine>, Orch
     // The order matters: what lived before the list was made must be in it, and what is in it
     // but not among the sandboxes afterwards has no owner.
     let living: Vec<_> = context.registry.all().into_iter().filter(is_standing).collect();
+    let spare = context.pool.ids();
     let machines = context.engine.list().await?;
     let by_id: HashMap<_, _> = machines.iter().map(|machine| (&machine.id, machine)).collect();
     for sandbox in living {
@@ -78,6 +79,11 @@ async fn compare(context: &Context, standing: bool) -> Result<Vec<Machine>, Orch
             }
         }
     }
+    for id in spare {
+        if by_id.get(&id).map(|machine| machine.state) != Some(MachineState::Running) {
+            pool::lost(context, &id).await;
+        }
+    }
     Ok(machines)
 }
 
@@ -89,6 +95,8 @@ fn is_standing(sandbox: &SharedSandbox) -> bool {
 pub(crate) async fn destroy_ownerless(context: &Context, machines: &[Machine]) {
     let ownerless: Vec<SandboxId> = machines
         .iter()
+        // In this order: what the pool has no more, the registry has already.
+        .filter(|machine| !context.pool.owns(&machine.id))
         .filter(|machine| context.registry.find(&machine.id).is_none())
         .map(|machine| machine.id.clone())
         .collect();

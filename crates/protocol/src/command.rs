@@ -116,7 +116,7 @@ pub struct ShellUse {
 pub struct ShellStatus {
     pub name: ShellName,
     pub kind: ShellKind,
-    /// Where it was when the command ended.
+    /// Where it was when the command ended; of one that died, where the next one begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The one before it had died: directory and exported variables are as they were, functions,

@@ -7,6 +7,7 @@
 //! | method and path | body | answer |
 //! |---|---|---|
 //! | `GET /hello` | | [`Hello`] |
+//! | `PUT /environment` | names and values | 204; added to every command's base, before the first one |
 //! | `POST /commands` | [`CommandSpec`] | [`Started`]; the same id and spec again attaches |
 //! | `GET /commands` | | `[CommandStatus]`, oldest first |
 //! | `GET /commands/{id}` | | [`CommandStatus`] |

@@ -74,6 +74,10 @@ async fn route(runner: &Runner, request: Request<Incoming>) -> Result<Response<R
     match first {
         "commands" => commands::routes::handle(request, &runner.commands, &runner.counters).await,
         "files" => files::handle(request, &runner.workspace).await,
+        "environment" if request.method() == Method::PUT => {
+            let variables = http::read_json(request.into_body()).await?;
+            runner.commands.set_environment(variables).map(|()| http::no_content())
+        }
         "hello" if request.method() == Method::GET => Ok(http::json(&runner.hello)),
         "stats" if request.method() == Method::GET => {
             let Runner { commands, workspace, counters, .. } = runner;

@@ -302,3 +302,21 @@ async fn paths_below_commands_that_do_not_exist_are_not_found() {
     assert_eq!(fault_code(client.command(&id("nobody")).await), FaultCode::NotFound);
     assert_eq!(fault_code(client.wait(&id("nobody")).await), FaultCode::NotFound);
 }
+
+#[tokio::test]
+async fn an_environment_can_be_added_until_there_was_a_command() {
+    let configure = |config: &mut sandbank_protocol::RunnerConfig| {
+        config.env =
+            [("IMAGE", "kept"), ("BOTH", "engine")].map(|(n, v)| (n.into(), v.into())).into();
+    };
+    let runner = LiveRunner::start_with(configure);
+    let client = runner.client().await;
+    let added = [("BOTH", "caller"), ("OWN", "x=y z")].map(|(n, v)| (n.into(), v.into())).into();
+    client.set_environment(&added).await.unwrap();
+    // The same again, as after an answer that was lost.
+    client.set_environment(&added).await.unwrap();
+    let heard = run(&client, &shell("c", "echo \"$IMAGE,$BOTH,$OWN,$USER\"")).await;
+    assert_eq!(heard.text(), "kept,caller,x=y z,user\n");
+    let refused = client.set_environment(&added).await;
+    assert_eq!(fault_code(refused), FaultCode::Conflict);
+}

@@ -6,12 +6,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use bytes::Bytes;
+use http::Uri;
 use sandbank_orchestrator::Orchestrator;
 use sandbank_store::Store;
 
 use crate::auth::{self, Gate};
 use crate::config::{Secret, Settings};
 use crate::data_dir_health::DataDirHealth;
+use crate::dialects::sessions::{self, Directories};
 use crate::error::ApiError;
 use crate::images::ImageNames;
 use crate::limits::WAIT_SILENCE;
@@ -32,6 +34,7 @@ struct Inner {
     gate: Arc<Gate>,
     streams: Streams,
     images: ImageNames,
+    directories: Directories,
     shutdown: Shutdown,
     wait_silence: Duration,
 }
@@ -45,13 +48,14 @@ impl App {
         settings: Settings,
         token: &Secret,
     ) -> Self {
-        let access = dialects::sandboxd::routes(openapi::base()).access;
+        let access = dialects::routes(openapi::base()).access;
         let inner = Inner {
             orchestrator,
             data_dir: DataDirHealth::new(settings.data_dir.clone()),
             gate: Arc::new(Gate::new(&settings, token, store, access)),
             streams: Streams::new(settings.server.max_streams),
             images: ImageNames::default(),
+            directories: Directories::default(),
             shutdown: Shutdown::default(),
             wait_silence: WAIT_SILENCE,
             settings,
@@ -101,12 +105,24 @@ impl App {
         &self.inner.images
     }
 
+    /// Of the sessions' shells.
+    pub(crate) fn directories(&self) -> &Directories {
+        &self.inner.directories
+    }
+
     pub(crate) fn router(&self) -> Router {
         let not_found = || async { ApiError::route_not_found() };
-        dialects::sandboxd::routes(openapi::base())
+        // sandboxd knows only paths that are there and paths that are not.
+        let other_method = |uri: Uri| async move {
+            match sessions::is_ours(uri.path()) {
+                true => sessions::method_not_allowed(),
+                false => ApiError::route_not_found(),
+            }
+        };
+        dialects::routes(openapi::base())
             .router
             .fallback(not_found)
-            .method_not_allowed_fallback(not_found)
+            .method_not_allowed_fallback(other_method)
             .layer(from_fn_with_state(self.inner.gate.clone(), auth::pass))
             .layer(from_fn(request::identify))
             .with_state(self.clone())
@@ -117,7 +133,7 @@ impl App {
 pub(crate) fn openapi_json() -> &'static Bytes {
     static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
-        let api = dialects::sandboxd::routes(openapi::base()).api;
+        let api = dialects::routes(openapi::base()).api;
         let mut json = api.to_pretty_json().expect("the document is plain data");
         json.push('\n');
         json.into()

@@ -1,18 +1,20 @@
 //! Which image a runtime label stands for.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use sandbank_engine::{Engine, EngineError, ImageName};
 
 use crate::limits::IMAGE_LIST_AGE;
 
+type Known = (Instant, Arc<HashSet<ImageName>>);
+
 /// The names of the engine's images, asked for at most once in a while: creating a sandbox
 /// takes less time than listing them.
 #[derive(Default)]
 pub(crate) struct ImageNames {
-    known: Mutex<Option<(Instant, HashSet<ImageName>)>>,
+    known: Mutex<Option<Known>>,
 }
 
 impl ImageNames {
@@ -24,14 +26,22 @@ impl ImageNames {
         default: &ImageName,
     ) -> Result<ImageName, EngineError> {
         let Ok(own) = runtime.parse::<ImageName>() else { return Ok(default.clone()) };
-        if let Some(has) = self.fresh(&own) {
-            return Ok(if has { own } else { default.clone() });
-        }
-        let names: HashSet<ImageName> =
-            engine.images().await?.into_iter().map(|image| image.name).collect();
-        let has = names.contains(&own);
-        *self.lock() = Some((Instant::now(), names));
+        let has = self.names(engine).await?.contains(&own);
         Ok(if has { own } else { default.clone() })
+    }
+
+    /// All there are.
+    pub(crate) async fn names(
+        &self,
+        engine: &dyn Engine,
+    ) -> Result<Arc<HashSet<ImageName>>, EngineError> {
+        if let Some(names) = self.fresh() {
+            return Ok(names);
+        }
+        let images = engine.images().await?;
+        let names: Arc<HashSet<_>> = Arc::new(images.into_iter().map(|image| image.name).collect());
+        *self.lock() = Some((Instant::now(), names.clone()));
+        Ok(names)
     }
 
     /// After an import or a removal.
@@ -39,13 +49,13 @@ impl ImageNames {
         *self.lock() = None;
     }
 
-    fn fresh(&self, name: &ImageName) -> Option<bool> {
+    fn fresh(&self) -> Option<Arc<HashSet<ImageName>>> {
         let known = self.lock();
         let (time, names) = known.as_ref()?;
-        (time.elapsed() < IMAGE_LIST_AGE).then(|| names.contains(name))
+        (time.elapsed() < IMAGE_LIST_AGE).then(|| names.clone())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Instant, HashSet<ImageName>)>> {
-        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

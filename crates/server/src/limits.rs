@@ -92,3 +92,42 @@ pub(crate) const MEMORY_MB: RangeInclusive<u64> = 256..=16_384;
 pub(crate) const DISK_MB: RangeInclusive<u64> = 1..=16_777_216;
 pub(crate) const TMP_MB: RangeInclusive<u64> = 1..=65_536;
 pub(crate) const PIDS: RangeInclusive<u64> = 16..=32_768;
+
+/// What a caller may ask for a session; anything else is answered 400.
+pub(crate) const SESSION_TTL_SECONDS: RangeInclusive<u64> = 0..=86_400;
+pub(crate) const EXEC_TIMEOUT_MS: RangeInclusive<u64> = 0..=600_000;
+
+/// A longer command of a session is answered 400.
+pub(crate) const MAX_SESSION_COMMAND_BYTES: usize = 1 << 20;
+
+/// Output of a session's command; what follows is read and marked as truncated.
+pub(crate) const MAX_SESSION_OUTPUT_BYTES: usize = 5 << 20;
+
+/// What a runner keeps of it: all of that until somebody reads it.
+pub(crate) const SESSION_JOURNAL_BYTES: u64 = 6 << 20;
+
+/// Text of one event of a streamed command: so small that it goes out, and comes in, as one piece.
+pub(crate) const SESSION_CHUNK_BYTES: usize = 8 << 10;
+
+/// How long an exec stays with its start before the output is followed.
+pub(crate) const EXEC_PATIENCE: Duration = Duration::from_millis(50);
+
+/// Sessions in one list, the newest ones.
+pub(crate) const MAX_LISTED_SESSIONS: usize = 1_000;
+
+/// Files and their bytes in one upload; more are answered 400 and 413.
+pub(crate) const MAX_UPLOADED_FILES: usize = 100;
+pub(crate) const MAX_UPLOADED_BYTES: usize = 10 << 20;
+
+/// What an upload may have around its files: boundaries, names and headers.
+pub(crate) const UPLOAD_FRAME_BYTES: usize = 256 << 10;
+
+/// A read of a session's file: at most, and where the caller does not say.
+pub(crate) const MAX_SESSION_READ_BYTES: u64 = 100 << 20;
+pub(crate) const DEFAULT_SESSION_READ_BYTES: u64 = 10 << 20;
+
+/// How long the sandbox stays through which a workspace is reached that no session has.
+pub(crate) const CARETAKER_TTL: Duration = Duration::from_secs(30);
+
+/// Directories of sessions that are remembered; beyond it the runner is asked.
+pub(crate) const MAX_KNOWN_DIRECTORIES: usize = 10_000;

@@ -24,6 +24,8 @@ use crate::routes::Routes;
         (name = "ports", description = "Things listening in a sandbox"),
         (name = "images", description = "What sandboxes are made of"),
         (name = "tokens", description = "Who may call"),
+        (name = "sessions", description = "Sessions as Sandkasten's clients call them"),
+        (name = "workspaces", description = "Workspaces that are kept when their sessions end"),
         (name = "daemon", description = "Health, events, this document"),
     ),
 )]

@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tracing::Instrument;
 
+use crate::dialects::sessions;
 use crate::error::ApiError;
 use crate::limits::MAX_REQUEST_ID_BYTES;
 
@@ -22,6 +23,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) async fn identify(request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let method = request.method().clone();
+    let in_sessions = sessions::is_ours(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let begin = Instant::now();
     let span = tracing::info_span!("request", request_id = %id);
@@ -31,16 +33,19 @@ pub(crate) async fn identify(request: Request, next: Next) -> Response {
         span.in_scope(|| tracing::error!(panic = text, "a handler panicked"));
         ApiError::internal().into_response()
     });
-    finish(&mut response, &id);
+    finish(&mut response, &id, in_sessions);
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     span.in_scope(|| log(&method, route, response.status(), begin));
     response
 }
 
-fn finish(response: &mut Response, id: &str) {
+fn finish(response: &mut Response, id: &str, in_sessions: bool) {
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         let earlier = std::mem::take(response.headers_mut());
-        *response = error.render(id);
+        *response = match in_sessions {
+            true => sessions::render(&error, id),
+            false => error.render(id),
+        };
         for (name, value) in &earlier {
             response.headers_mut().entry(name).or_insert(value.clone());
         }

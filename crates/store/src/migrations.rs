@@ -8,7 +8,10 @@ use sqlx::{Row, SqlitePool};
 use crate::StoreError;
 
 /// Applied in order, each once, each in a transaction of its own. Never edit one that shipped.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_initial.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../migrations/0001_initial.sql"),
+    include_str!("../migrations/0002_workspaces.sql"),
+];
 
 /// The schema that this version reads and writes.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

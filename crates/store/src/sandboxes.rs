@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId};
+use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId, WorkspaceId};
 use serde_json::Value;
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
@@ -76,6 +76,8 @@ pub struct SandboxRow {
     pub limits: Limits,
     /// Ports that may be published.
     pub ports: Vec<u16>,
+    /// The kept workspace it has, if not one of its own.
+    pub workspace: Option<WorkspaceId>,
     /// Wall clock.
     pub created_at_ms: u64,
     pub lease: LeaseRow,
@@ -108,8 +110,8 @@ impl Sandboxes<'_> {
             "INSERT INTO sandboxes (id, key, state, cause, engine, image, runtime, network,
                  limits, ports, created_at_ms, idle_ttl_ms, last_active_wall_ms,
                  last_active_boot_ms, ends_at_wall_ms, ends_at_boot_ms, boot_id, commands,
-                 closed_at_ms)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 closed_at_ms, workspace)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(row.id.as_str())
         .bind(&row.key)
@@ -130,6 +132,7 @@ impl Sandboxes<'_> {
         .bind(&row.lease.boot_id)
         .bind(from_u64(row.lease.commands))
         .bind(row.closed_at_ms.map(from_u64))
+        .bind(row.workspace.as_ref().map(WorkspaceId::as_str))
         .execute(&self.db.writer)
         .await
         .map(drop)
@@ -231,6 +234,36 @@ impl Sandboxes<'_> {
         row.map(|row| self.read(&row)).transpose()
     }
 
+    /// Of those with this key, the one that was made last.
+    pub async fn newest_with_key(&self, key: &str) -> Result<Option<SandboxRow>, StoreError> {
+        let row = sqlx::query(
+            "SELECT * FROM sandboxes WHERE key = ? ORDER BY created_at_ms DESC, id DESC LIMIT 1",
+        )
+        .bind(key)
+        .fetch_optional(&self.db.reader)
+        .await
+        .map_err(|error| self.db.failed(error))?;
+        row.map(|row| self.read(&row)).transpose()
+    }
+
+    /// Open and closed ones whose key begins so, newest first.
+    pub async fn with_key_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<SandboxRow>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT * FROM sandboxes WHERE substr(key, 1, length(?1)) = ?1
+             ORDER BY created_at_ms DESC, id DESC LIMIT ?2",
+        )
+        .bind(prefix)
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(&self.db.reader)
+        .await
+        .map_err(|error| self.db.failed(error))?;
+        rows.iter().map(|row| self.read(row)).collect()
+    }
+
     fn read(&self, row: &SqliteRow) -> Result<SandboxRow, StoreError> {
         let id: String = self.get(row, "id")?;
         let text = |column| self.get::<String>(row, column);
@@ -243,6 +276,7 @@ impl Sandboxes<'_> {
             _ => return Err(bad(&id, "ends_at_wall_ms", "only one of the two clocks is set")),
         };
         let cause = self.get::<Option<String>>(row, "cause")?;
+        let workspace = self.get::<Option<String>>(row, "workspace")?;
         Ok(SandboxRow {
             key: text("key")?,
             state: parsed(&text("state")?, &id, "state")?,
@@ -253,6 +287,7 @@ impl Sandboxes<'_> {
             network: from_json(&text("network")?, &id, "network")?,
             limits: from_json(&text("limits")?, &id, "limits")?,
             ports: from_json(&text("ports")?, &id, "ports")?,
+            workspace: workspace.map(|name| parsed(&name, &id, "workspace")).transpose()?,
             created_at_ms: number("created_at_ms")?,
             lease: LeaseRow {
                 idle_ttl_ms: number("idle_ttl_ms")?,

@@ -4,15 +4,18 @@ use std::time::{Duration, Instant};
 
 use super::{Run, turns};
 use crate::api::Network;
+use crate::limits;
 use crate::peers::{BWRAP, DOCKER, NAMES, Peer};
-use crate::report::{Goal, SUBJECT, Section, Skipped};
+use crate::report::{Goal, SUBJECT, Section, Skipped, Unit};
 use crate::samples::Samples;
 
 const ANSWERED: &str = "create request answered";
 const READY: &str = "create to ready";
 const GONE: &str = "destroy";
 const WITH_NETWORK: &str = "sandbank, with network";
+const FROM_POOL: &str = "sandbank, from the pool";
 const GOAL_AGAINST_DOCKER: f64 = 45.0;
+const GOAL_FROM_POOL_MS: f64 = 1.0;
 
 const METHOD: &str = "`POST /v1/sandboxes`, then a request that only the sandbox's runner can \
     answer: ready is when that answer is here, so nothing is hidden behind an early reply. \
@@ -21,11 +24,13 @@ const METHOD: &str = "`POST /v1/sandboxes`, then a request that only the sandbox
     when `DELETE` is answered; for bwrap and the bare process when they are killed and their last \
     process is gone, for crun and runc when `cat` has seen the end of its input and they have \
     removed the container. Everybody's turn is several in a row; Docker has a turn in some of the \
-    rounds only.";
+    rounds only. From the pool: the machine was ready when the request came, and the next turn \
+    begins when the pool is full again.";
 
 #[derive(Clone, Copy)]
 enum Contender<'a> {
     Sandbank(Network),
+    Pool,
     Peer(Peer<'a>),
 }
 
@@ -73,6 +78,10 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
         section.compare(READY, SUBJECT, peer, (peer == BWRAP).then_some(Goal::AtMost(1.0)));
     }
     section.compare(READY, WITH_NETWORK, BWRAP, None);
+    if let Some(value) = section.median(ANSWERED, FROM_POOL) {
+        let what = format!("{ANSWERED}: {FROM_POOL}");
+        section.figure(what, value, Unit::Milliseconds, Goal::AtMost(GOAL_FROM_POOL_MS));
+    }
     for peer in NAMES {
         section.compare(GONE, SUBJECT, peer, None);
     }
@@ -84,6 +93,7 @@ impl Contender<'_> {
         match self {
             Self::Sandbank(Network::None) => SUBJECT,
             Self::Sandbank(Network::Default) => WITH_NETWORK,
+            Self::Pool => FROM_POOL,
             Self::Peer(peer) => peer.name(),
         }
     }
@@ -94,7 +104,7 @@ impl Contender<'_> {
 }
 
 async fn contenders<'a>(run: &Run<'a>, section: &mut Section) -> Vec<Contender<'a>> {
-    let mut contenders = vec![Contender::Sandbank(Network::None)];
+    let mut contenders = vec![Contender::Sandbank(Network::None), Contender::Pool];
     match once(run, Contender::Sandbank(Network::Default)).await {
         Ok(_) => contenders.push(Contender::Sandbank(Network::Default)),
         Err(error) => {
@@ -108,7 +118,14 @@ async fn contenders<'a>(run: &Run<'a>, section: &mut Section) -> Vec<Contender<'
 
 async fn once(run: &Run<'_>, contender: Contender<'_>) -> anyhow::Result<Times> {
     match contender {
-        Contender::Sandbank(network) => sandbank(run, network).await,
+        Contender::Sandbank(network) => sandbank(run, run.api().create(network)).await,
+        Contender::Pool => {
+            filled(run).await?;
+            let times = sandbank(run, run.api().create_from_pool()).await?;
+            // What is made in its place must not slow down whoever is next.
+            filled(run).await?;
+            Ok(times)
+        }
         Contender::Peer(peer) => {
             let cycle = peer.cycle().await?;
             Ok(Times { answered: None, ready: cycle.ready, gone: cycle.gone })
@@ -116,9 +133,21 @@ async fn once(run: &Run<'_>, contender: Contender<'_>) -> anyhow::Result<Times> 
     }
 }
 
-async fn sandbank(run: &Run<'_>, network: Network) -> anyhow::Result<Times> {
+async fn filled(run: &Run<'_>) -> anyhow::Result<()> {
+    let deadline = Instant::now() + limits::POOL_FILL;
+    while !run.api().pool_is_full().await? {
+        anyhow::ensure!(Instant::now() < deadline, "the pool is not full yet");
+        tokio::time::sleep(limits::POLL).await;
+    }
+    Ok(())
+}
+
+async fn sandbank(
+    run: &Run<'_>,
+    create: impl Future<Output = anyhow::Result<String>>,
+) -> anyhow::Result<Times> {
     let begin = Instant::now();
-    let id = run.api().create(network).await?;
+    let id = create.await?;
     let answered = begin.elapsed();
     run.api().ask_runner(&id).await?;
     let ready = begin.elapsed();

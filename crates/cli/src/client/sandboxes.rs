@@ -18,6 +18,8 @@ pub(crate) struct SandboxRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) workspace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idle_ttl_ms: Option<u64>,
     pub(crate) resources: Resources,
     pub(crate) network: Network,
@@ -60,6 +62,7 @@ pub(crate) struct Sandbox {
     pub(crate) limits: Limits,
     pub(crate) ports: Vec<u16>,
     pub(crate) published: Vec<PublishedPort>,
+    pub(crate) workspace: Option<String>,
     pub(crate) created_at_ms: u64,
     pub(crate) expires_at_ms: Option<u64>,
     pub(crate) ends_at_ms: Option<u64>,

@@ -78,7 +78,9 @@ fn show(context: &Context, sources: &Sources) -> Result<(), Failure> {
             Origin::Default => "default".to_owned(),
             Origin::Env(name) => (*name).to_owned(),
             Origin::Flag(flag) => format!("--{flag}"),
-            Origin::File { path, .. } => path.display().to_string(),
+            Origin::File { path, .. } | Origin::SandkastenFile { path, .. } => {
+                path.display().to_string()
+            }
         };
         table.row([(row.setting.key.to_owned(), None), (value, None), (origin, None)]);
     }

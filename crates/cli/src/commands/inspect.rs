@@ -62,6 +62,7 @@ fn alive(ui: &Ui, value: &Value, stats: Option<&Value>, commands: &[Value]) -> R
         ("state", sandbox.state.clone()),
         ("image", sandbox.image.clone()),
         ("network", sandbox.network.clone()),
+        ("workspace", sandbox.workspace.clone().unwrap_or_else(|| "its own".to_owned())),
         ("cpus", format!("{}", limits.cpu_millis as f64 / 1000.0)),
         ("memory", text::bytes(limits.memory_bytes)),
         ("processes", limits.pids.to_string()),

@@ -1,6 +1,6 @@
 //! The configuration's words in the parts' own types.
 
-use sandbank_engine::{Control, InstanceId};
+use sandbank_engine::{Control, Engine, InstanceId};
 use sandbank_engine_native::{NativeSettings, Omitted, StorageKind as NativeStorage, Subnet};
 use sandbank_orchestrator::Settings as LifecycleSettings;
 use sandbank_server::config::{Settings, StorageKind};
@@ -47,7 +47,7 @@ fn leave_out(native: &mut NativeSettings) {
     native.omitted = Omitted { controls: names.split(',').map(named).collect(), image };
 }
 
-pub(crate) fn lifecycle_settings(settings: &Settings) -> LifecycleSettings {
+pub(crate) fn lifecycle_settings(settings: &Settings, engine: &dyn Engine) -> LifecycleSettings {
     let sandboxes = &settings.sandboxes;
     LifecycleSettings {
         max_sandboxes: sandboxes.max,
@@ -58,6 +58,7 @@ pub(crate) fn lifecycle_settings(settings: &Settings) -> LifecycleSettings {
         stop_deadline: sandboxes.stop_deadline,
         sweep_interval: sandboxes.sweep_interval,
         concurrent_creates: sandboxes.concurrent_creates,
+        pool: sandboxes.pool_entries(engine.capabilities().disk_quota),
         publish_address: settings.ports.publish_address,
         keep_post_mortems: sandboxes.keep_post_mortems,
     }

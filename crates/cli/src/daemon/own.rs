@@ -69,8 +69,9 @@ impl OwnDaemon {
         settings.server.bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         // Sandboxd's clients have no business here, not even on loopback.
         settings.auth.loopback_open = false;
-        // One sandbox needs no stock of ingredients.
+        // One sandbox needs no stock of ingredients, and no machine beside its own.
         settings.network.pool_size = 0;
+        settings.sandboxes.pool.clear();
         if scratch.is_some() {
             // A pool of its own would cost more than the command.
             settings.storage.kind = StorageKind::Plain;

@@ -72,7 +72,7 @@ impl Daemon {
             }
         };
         sandbank_fault_points::arm();
-        let lifecycle = lifecycle_settings(&settings);
+        let lifecycle = lifecycle_settings(&settings, &*engine);
         let orchestrator = Orchestrator::start(lifecycle, engine.clone(), store.clone()).await;
         let orchestrator = match orchestrator {
             Ok(orchestrator) => orchestrator,
@@ -89,6 +89,7 @@ impl Daemon {
             let place = data_dir.path().to_owned();
             Some(tokio::spawn(self_test::catch_up(test?, orchestrator, place, shutdown)))
         });
+        orchestrator.fill_pool();
         let server = tokio::spawn(sandbank_server::serve(listener, app));
         Ok(Self { data_dir, address, store, engine, orchestrator, shutdown, server, testing })
     }

@@ -148,7 +148,10 @@ async fn what_is_no_json_is_the_callers_error_on_every_route() -> anyhow::Result
         }
         for value in senseless() {
             let (status, text) = answer(&api, route, &url, value.to_string().into()).await;
-            assert!((400..500).contains(&status), "{value} to {url}: {status} {text}");
+            // Every field of a session may be left out, and those it does not know are passed over.
+            let is_enough = route.path == "/v1/sessions" && value.is_object();
+            let expected = if is_enough { 201..202 } else { 400..500 };
+            assert!(expected.contains(&status), "{value} to {url}: {status} {text}");
         }
     }
     daemon.finish().await
@@ -164,6 +167,9 @@ fn honest(route: &Route) -> Value {
         "files:move" => json!({ "from": "f", "to": "f", "overwrite": true }),
         "signal" => json!({ "signal": "TERM" }),
         "resize" => json!({ "rows": 24, "cols": 80 }),
+        "sessions" => json!({}),
+        "exec" | "stream" => json!({ "cmd": "true" }),
+        "write" => json!({ "path": "f", "text": "" }),
         "tokens" => json!({ "name": "t", "scope": "read_only" }),
         "images:import" => json!({ "name": "i", "path": "/nothing.tar" }),
         other => panic!("no body is known for {other}"),

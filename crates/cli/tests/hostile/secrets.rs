@@ -43,17 +43,34 @@ async fn secrets_are_in_no_log_no_database_no_record_and_no_error() -> anyhow::R
         return Ok(());
     }
     // Plain storage keeps workspaces below the data directory, where the search sees them.
-    let settings =
-        [("SANDBANK_LOG", "trace"), ("SANDBANK_ADMIN_TOKEN", ADMIN), ("SANDBANK_STORAGE", "plain")];
+    let settings = [
+        ("SANDBANK_LOG", "trace"),
+        ("SANDBANK_ADMIN_TOKEN", ADMIN),
+        ("SANDBANK_STORAGE", "plain"),
+        ("SANDBANK_POOL", "host@none=1"),
+    ];
     let daemon = TestDaemon::start_with(SANDBANK, &settings).await?;
     let api = sandbank_test_support::Api::new(daemon.url(), ADMIN.to_owned());
     let made =
         api.call("POST", "/v1/tokens", Some(json!({ "name": "t", "scope": "sandbox" }))).await?;
     let scoped = made["token"].as_str().unwrap().to_owned();
     let scoped_api = sandbank_test_support::Api::new(daemon.url(), scoped.clone());
-    let body =
-        json!({ "sessionKey": "s", "network": { "mode": "none" }, "env": { "KEY": CREATE_ENV } });
-    let id = scoped_api.create_with(body).await?;
+    let metrics = async || anyhow::Ok(api.request("GET", "/metrics").send().await?.text().await?);
+    wait_for("a ready machine", Duration::from_secs(20), || async {
+        metrics().await.is_ok_and(|text| {
+            text.contains("sandbank_pool_ready{image=\"host\",network=\"none\"} 1")
+        })
+    })
+    .await?;
+    // Variables take another way into a machine that was ready.
+    let mut body = json!({ "sessionKey": "cold", "network": { "mode": "none" }, "env": { "KEY": CREATE_ENV } });
+    body["resources"] = json!({ "pids": 99 });
+    let cold = scoped_api.call("POST", "/v1/sandboxes", Some(body.clone())).await?;
+    body["sessionKey"] = json!("s");
+    body["resources"] = json!({});
+    let ready = scoped_api.call("POST", "/v1/sandboxes", Some(body)).await?;
+    assert_eq!((&cold["acquireSource"], &ready["acquireSource"]), (&json!("cold"), &json!("pool")));
+    let id = ready["sandboxId"].as_str().unwrap().to_owned();
     let script = "echo ${#KEY} ${#TOKEN} $(wc -c)";
     let body = json!({
         "argv": ["sh", "-c", script], "env": { "TOKEN": COMMAND_ENV }, "stdin": "open",
@@ -76,10 +93,13 @@ async fn secrets_are_in_no_log_no_database_no_record_and_no_error() -> anyhow::R
     }
     let listed = api.call("GET", "/v1/sandboxes", None).await?.to_string();
     let tokens = api.call("GET", "/v1/tokens", None).await?.to_string();
+    let numbers = metrics().await?;
+    assert!(numbers.contains("sandbank_sandboxes{state=\"running\"} 2"), "{numbers}");
     for secret in [ADMIN, CREATE_ENV, &scoped] {
-        assert!(!listed.contains(secret) && !tokens.contains(secret), "{secret}");
+        for shown in [&listed, &tokens, &numbers] {
+            assert!(!shown.contains(secret), "{secret} is in {shown}");
+        }
     }
-    assert_eq!(api.try_call("GET", "/metrics", None).await?.0, 404, "metrics need this test, too");
 
     // The search finds what is there, and what is a sandbox's own is only there.
     let in_workspace = holding(daemon.data_dir(), BODY);

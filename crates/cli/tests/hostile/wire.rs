@@ -63,9 +63,15 @@ pub(crate) fn answers(text: &str) -> usize {
     text.matches("HTTP/1.").count()
 }
 
-/// The JSON of an error, which has our fields whatever went wrong.
+/// The JSON of an error, which has our fields whatever went wrong. One of the sessions' routes has
+/// theirs; our code, and nothing else, is in its details.
 pub(crate) fn envelope(text: &str) -> Value {
     let body: Value = serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text:?}"));
+    if let Some(theirs) = body["error_code"].as_str() {
+        assert!(body["message"].is_string(), "{body}");
+        let code = body["details"]["code"].as_str().unwrap_or(theirs);
+        return serde_json::json!({ "error": body["message"], "code": code.to_lowercase() });
+    }
     let complete = body["error"].is_string()
         && body["code"].is_string()
         && body["retryable"].is_boolean()

@@ -17,11 +17,12 @@ pub(crate) async fn agree(daemon: &TestDaemon, api: &Api) -> anyhow::Result<BTre
     let settled = eventually("rows and objects to be the same", SETTLED, || async {
         let rows = api.sandboxes().await.ok()?;
         let settled = rows.iter().all(|row| row["state"] == "running");
-        let rows: BTreeSet<String> =
-            rows.iter().filter_map(|row| Some(row["id"].as_str()?.to_owned())).collect();
+        let id = |row: &serde_json::Value| Some(row["id"].as_str()?.to_owned());
+        let own = rows.iter().filter(|row| row["workspace"].is_null()).filter_map(id).collect();
+        let rows: BTreeSet<String> = rows.iter().filter_map(id).collect();
         let objects = Objects::of(daemon);
         *seen.borrow_mut() = format!("rows {rows:?}, {objects:?}");
-        (settled && objects.are(&rows)).then_some(rows)
+        (settled && objects.are(&rows, &own)).then_some(rows)
     });
     settled.await.with_context(|| seen.borrow().clone()).with_context(|| daemon.log_tail())
 }
@@ -42,8 +43,9 @@ impl Objects {
         Self { machines: sandboxes_in(&data.join("machines")), cgroups, workspaces }
     }
 
-    fn are(&self, ids: &BTreeSet<String>) -> bool {
-        [&self.machines, &self.cgroups, &self.workspaces].into_iter().all(|kind| kind == ids)
+    /// `own` are those with a workspace of their own.
+    fn are(&self, ids: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
+        self.machines == *ids && self.cgroups == *ids && self.workspaces == *own
     }
 }
 

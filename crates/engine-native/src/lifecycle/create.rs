@@ -84,6 +84,7 @@ async fn make(
     let descriptors = ingredients.descriptors(&parts.runner);
     let spawned = parts.spawner.machine(ingredients.plan.clone(), &descriptors).await?;
     drop(descriptors);
+    let made_workspace = ingredients.made_workspace;
     let status = ingredients.into_status();
     reach(Point::Cloned)?;
 
@@ -101,7 +102,8 @@ async fn make(
     finished?;
     reach(Point::Started)?;
     still_alive(entry)?;
-    Ok(Machine { id: spec.id.clone(), state: MachineState::Running, pid: Some(pid) })
+    let (id, state) = (spec.id.clone(), MachineState::Running);
+    Ok(Machine { id, state, pid: Some(pid), made_workspace })
 }
 
 /// A process that is killed before its exec closes the pipe just like one that succeeds.

@@ -19,6 +19,8 @@ use crate::user_namespace::{UserNamespace, uid_base};
 
 pub(super) struct Ingredients {
     pub(super) plan: MachinePlan,
+    /// Its kept workspace was not there before.
+    pub(super) made_workspace: bool,
     status: OwnedFd,
     descriptors: Vec<(Role, OwnedFd)>,
 }
@@ -71,7 +73,7 @@ pub(super) fn gather(
     descriptors.extend(placement.commands.map(|fd| (Role::CommandCgroup, fd)));
     descriptors.extend(placement.oom_events.map(|fd| (Role::OomEvents, fd)));
     descriptors.extend(mounts.descriptors);
-    Ok(Ingredients { plan, status, descriptors })
+    Ok(Ingredients { plan, made_workspace: mounts.made_workspace, status, descriptors })
 }
 
 /// The group that owns terminals, by convention.

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use sandbank_engine::{DeathCause, EngineError, Machine, MachineState, SandboxId};
+use sandbank_engine::{DeathCause, EngineError, Machine, MachineSpec, MachineState, SandboxId};
 use sandbank_protocol::WORKSPACE;
 
 use super::{Parts, blocking};
@@ -25,9 +25,10 @@ fn describe(parts: &Parts, id: SandboxId) -> Machine {
     // While it is being made or destroyed, its workspace comes and goes as it should.
     if let Some(entry) = &entry
         && let Ok(_idle) = entry.busy.try_lock()
-        && let Some(pid) = entry.record().and_then(|record| record.process).map(|key| key.pid)
+        && let Some(record) = entry.record()
+        && let Some(process) = record.process
         && entry.process().is_some()
-        && workspace_is_gone(parts, &id, pid)
+        && workspace_is_gone(parts, &record.spec, process.pid)
     {
         entry.set_dead(DeathCause::WorkspaceGone);
     }
@@ -40,18 +41,27 @@ fn describe(parts: &Parts, id: SandboxId) -> Machine {
         Some(_) => MachineState::Running,
     };
     let process = alive.and_then(|entry| entry.record()).and_then(|record| record.process);
-    Machine { id, state, pid: process.map(|process| process.pid) }
+    let pid = process.map(|process| process.pid);
+    Machine { id, state, pid, made_workspace: false }
 }
 
 /// Whether somebody removed the workspace, or unmounted it inside the machine. What cannot be
 /// looked at is taken to be there: this costs a machine its life.
-fn workspace_is_gone(parts: &Parts, id: &SandboxId, pid: i32) -> bool {
-    let gone = match Identity::of(&parts.storage.path(id)) {
+fn workspace_is_gone(parts: &Parts, spec: &MachineSpec, pid: i32) -> bool {
+    let path = match &spec.workspace {
+        None => parts.storage.path(&spec.id),
+        Some(kept) => parts.kept.path(kept),
+    };
+    let gone = match Identity::of(&path) {
         Ok(kept) => Identity::of(Path::new(&format!("/proc/{pid}/root{WORKSPACE}")))
             .is_ok_and(|inside| inside != kept),
         Err(error) => error.kind() == ErrorKind::NotFound,
     };
     // Looked at last: where all workspaces were unmounted or moved away, each seems removed, but
     // machines still have theirs.
-    gone && Identity::of(parts.storage.root()).is_ok_and(|root| root == parts.storage_root)
+    let in_sight = || match &spec.workspace {
+        None => Identity::of(parts.storage.root()).is_ok_and(|root| root == parts.storage_root),
+        Some(_) => parts.kept.is_in_sight(),
+    };
+    gone && in_sight()
 }

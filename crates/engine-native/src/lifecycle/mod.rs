@@ -23,6 +23,7 @@ mod start;
 mod stats;
 mod stock;
 mod table;
+mod workspaces;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sandbank_engine::{
     Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, ImageInfo,
-    ImageName, ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream,
+    ImageName, ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream, WorkspaceId,
+    WorkspaceInfo,
 };
 
 use crate::cgroup::Cgroups;
@@ -40,7 +42,7 @@ use crate::machine::Directory;
 use crate::network::Networks;
 use crate::settings::NativeSettings;
 use crate::spawner::Spawner;
-use crate::storage::{Identity, Storage};
+use crate::storage::{Identity, Kept, Storage};
 use crate::user_namespace::UserNamespaces;
 
 /// Makes machines of namespaces. Dropping it leaves machines as they are; so does a crash.
@@ -61,6 +63,8 @@ struct Parts {
     storage: Box<dyn Storage>,
     /// Of the directory that holds the workspaces, when it was opened.
     storage_root: Identity,
+    /// Workspaces that are no machine's own.
+    kept: Kept,
     images: ImageStore,
     image_trees: image_trees::ImageTrees,
     /// None without root: machines then have loopback of their own making, and nothing else.
@@ -113,6 +117,7 @@ impl Engine for NativeEngine {
             cpu_limit: self.parts.has(Control::CpuLimit),
             pids_limit: self.parts.has(Control::PidsLimit),
             pause: self.parts.cgroups.can_freeze(),
+            kept_workspaces: true,
             concurrent_creates: 2 * self.parts.cores,
         }
     }
@@ -180,6 +185,14 @@ impl Engine for NativeEngine {
 
     async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
         images::remove(&self.parts, name).await
+    }
+
+    async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, EngineError> {
+        workspaces::list(&self.parts).await
+    }
+
+    async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        workspaces::remove(&self.parts, id).await
     }
 
     async fn shutdown(&self) {

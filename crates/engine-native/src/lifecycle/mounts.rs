@@ -9,7 +9,7 @@ use sandbank_engine::{Control, EngineError, MachineSpec};
 use sandbank_fault_points::Point;
 
 use super::image_trees::ImageTree;
-use super::{Parts, reach};
+use super::{Parts, reach, workspaces};
 use crate::image::Bind;
 use crate::kernel::mount::{NODEV, NOSUID, clone_tree, map_ids, set_attributes};
 use crate::machine::WORKLOAD_ID;
@@ -22,6 +22,8 @@ pub(super) struct Mounts {
     /// Where the binds go.
     pub(super) bind_targets: Vec<String>,
     pub(super) host_paths: Option<HostPaths>,
+    /// The kept workspace was not there before.
+    pub(super) made_workspace: bool,
 }
 
 pub(super) fn gather(
@@ -30,14 +32,17 @@ pub(super) fn gather(
     image: &ImageTree,
     user_namespace: &UserNamespace,
 ) -> Result<Mounts, EngineError> {
-    let workspace = parts.storage.create(&spec.id, parts.quota(spec))?;
+    let (workspace, made_workspace) = match &spec.workspace {
+        None => (parts.storage.create(&spec.id, parts.quota(spec))?, false),
+        Some(kept) => workspaces::provide(parts, kept)?,
+    };
     reach(Point::StorageMade)?;
     if parts.rootless {
-        return by_path(image, &workspace);
+        return Ok(Mounts { made_workspace, ..by_path(image, &workspace)? });
     }
-    let workspace = map_workspace(&workspace, user_namespace)?;
+    let workspace = map_workspace(&workspace, user_namespace, spec.workspace.is_some())?;
     let image_mounts = image.copy(user_namespace)?;
-    let mut mounts = Mounts::default();
+    let mut mounts = Mounts { made_workspace, ..Mounts::default() };
     if !image_mounts.binds.is_empty() {
         mounts.bind_targets = targets(&image.image.binds)?;
     }
@@ -64,6 +69,7 @@ fn by_path(image: &ImageTree, workspace: &Path) -> Result<Mounts, EngineError> {
         descriptors: Vec::new(),
         bind_targets: targets(&image.image.binds)?,
         host_paths: Some(host_paths),
+        made_workspace: false,
     })
 }
 
@@ -78,13 +84,26 @@ fn text(path: &Path) -> Result<String, EngineError> {
 }
 
 /// The workspace with its ids mapped, or, where the file system cannot, given to the machine's
-/// own ids: the machine sees the same either way.
-fn map_workspace(path: &Path, user_namespace: &UserNamespace) -> Result<OwnedFd, EngineError> {
+/// own ids: the machine sees the same either way. A kept one cannot be given to one machine's ids.
+fn map_workspace(
+    path: &Path,
+    user_namespace: &UserNamespace,
+    kept: bool,
+) -> Result<OwnedFd, EngineError> {
     let mount = "mount the workspace";
     let tree = clone_tree(CWD, path, false).map_err(EngineError::io(mount))?;
     set_attributes(tree.as_fd(), NOSUID | NODEV).map_err(EngineError::io(mount))?;
     match map_ids(tree.as_fd(), user_namespace.fd.as_fd()) {
         Ok(()) => {}
+        Err(error) if cannot_map(&error) && kept => {
+            return Err(EngineError::ControlUnavailable {
+                control: Control::IdMappedMounts,
+                reason:
+                    "a kept workspace must show the same owners in every sandbox, and the file \
+                         system of the data directory cannot map ids; keep it on ext4, xfs or btrfs"
+                        .to_owned(),
+            });
+        }
         Err(error) if cannot_map(&error) => {
             let owner = Some(uid_base(user_namespace.slot) + WORKLOAD_ID);
             std::os::unix::fs::chown(path, owner, owner).map_err(EngineError::io(mount))?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sandbank_engine::{DeathCause, EngineError, SandboxId};
 
 use super::table::{Entry, Table};
-use super::{Parts, blocking, controls, death, stock};
+use super::{Parts, blocking, controls, death, stock, workspaces};
 use crate::host::{self, Host};
 use crate::image::ImageStore;
 use crate::kernel::watched::watched;
@@ -45,6 +45,7 @@ async fn assemble(
     let storage = storage::open(&settings.data_dir, settings.storage, settings.pool_bytes)?;
     let storage_root = storage::Identity::of(storage.root())
         .map_err(EngineError::io("look at the workspace directory"))?;
+    let kept = storage::Kept::open(&*storage)?;
     let images_from = settings.images_from.as_ref().unwrap_or(&settings.data_dir);
     let images = ImageStore::open(&images_from.join("images"))?;
     let cgroups = cgroup::open(settings.cgroups, &settings.instance, settings.cgroups_ready)?;
@@ -74,6 +75,7 @@ async fn assemble(
         table: Table::default(),
         storage,
         storage_root,
+        kept,
         images,
         image_trees: super::image_trees::ImageTrees::default(),
         networks,
@@ -196,7 +198,7 @@ pub(super) async fn shutdown(parts: &Arc<Parts>) {
     let closing = Arc::clone(parts);
     let _ = tokio::task::spawn_blocking(move || {
         closing.cgroups.close();
-        closing.storage.close();
+        closing.storage.close(workspaces::may_be_in_use(&closing));
         controls::remove_canary(&closing);
         closing.host.iter().for_each(|host| host.leave());
     })

@@ -166,6 +166,7 @@ mod tests {
             limits,
             network: NetworkMode::None,
             env: Default::default(),
+            workspace: None,
         };
         Record {
             spec,

@@ -1,5 +1,7 @@
 //! Limits of the storage, and what happens at each.
 
+use std::time::Duration;
+
 /// Smallest pool that `mkfs.btrfs` and a few workspaces fit in. A smaller one is refused at open.
 pub(super) const MIN_POOL_BYTES: u64 = 256 << 20;
 
@@ -12,6 +14,9 @@ pub(super) const MIN_QUOTA_BYTES: u64 = 1 << 20;
 
 /// Tries to get a free loop device when others take them at the same time; then `Unavailable`.
 pub(super) const LOOP_ATTEMPTS: u32 = 64;
+
+/// How long the pool may be in use after its last workspace is gone; then it stays mounted.
+pub(super) const UNMOUNT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Directories held open while a tree is walked. Deeper trees are flattened when removed and
 /// counted as a lower bound when measured.

@@ -1,4 +1,5 @@
-//! Where workspaces live: one directory per sandbox, with a quota where it can be enforced.
+//! Where workspaces live: one directory per sandbox, and one per kept workspace beside them, with a
+//! quota where it can be enforced.
 //!
 //! `btrfs` keeps each workspace in a subvolume, on the data directory's own file system or in a
 //! pool of our own making; `plain` keeps directories and refuses quotas. On disk everything
@@ -6,19 +7,24 @@
 //! opens a path that a sandbox wrote, except to remove or measure it by descriptor.
 
 mod btrfs;
+mod kept;
 mod limits;
 mod plain;
 mod tree;
 
+#[cfg(test)]
+mod kept_tests;
 #[cfg(test)]
 mod tests;
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use sandbank_engine::{EngineError, SandboxId};
 
+pub(crate) use kept::Kept;
 pub(crate) use tree::{remove_tree, remove_tree_at};
 
 /// Which storage the configuration asks for.
@@ -39,31 +45,57 @@ pub(crate) trait Storage: Send + Sync {
 
     fn enforces_quota(&self) -> bool;
 
-    /// Makes an empty workspace. One that is already there is an error, and is left alone.
-    fn create(&self, id: &SandboxId, quota: Option<u64>) -> Result<PathBuf, EngineError>;
-
-    /// The directory that holds every workspace.
+    /// The directory that holds every machine's own workspace.
     fn root(&self) -> &Path;
+
+    /// The directory that holds the kept ones, on the same file system.
+    fn kept_root(&self) -> &Path;
+
+    /// Makes an empty workspace in one of the two directories. One that is already there is an
+    /// error, and is left alone.
+    fn create_in(&self, dir: &Path, name: &str, quota: Option<u64>)
+    -> Result<PathBuf, EngineError>;
+
+    /// Bytes the workspace takes, metadata included where the file system says so; none when it
+    /// is not there.
+    fn usage_of(&self, path: &Path) -> Result<Option<u64>, EngineError>;
+
+    /// What holds the workspace, if anything does.
+    fn quota_of(&self, path: &Path) -> Result<Option<u64>, EngineError>;
+
+    fn set_quota(&self, path: &Path, quota: Option<u64>) -> Result<(), EngineError>;
+
+    /// Takes the workspace away at once; its blocks are freed in the background. Idempotent.
+    fn delete_in(&self, dir: &Path, name: &str) -> Result<(), EngineError>;
+
+    /// A machine's own.
+    fn create(&self, id: &SandboxId, quota: Option<u64>) -> Result<PathBuf, EngineError> {
+        self.create_in(self.root(), id.as_str(), quota)
+    }
 
     fn path(&self, id: &SandboxId) -> PathBuf {
         self.root().join(id.as_str())
     }
 
-    /// Bytes the workspace takes, metadata included where the file system says so.
-    fn usage(&self, id: &SandboxId) -> Result<u64, EngineError>;
+    fn usage(&self, id: &SandboxId) -> Result<u64, EngineError> {
+        let usage = self.usage_of(&self.path(id))?;
+        usage.ok_or_else(|| EngineError::NotFound(id.clone()))
+    }
 
     /// A writable copy of the workspace as it is now, with the same quota.
     #[allow(dead_code, reason = "checkpoints are made of it; the engine trait has none yet")]
     fn snapshot(&self, id: &SandboxId, to: &SandboxId) -> Result<PathBuf, EngineError>;
 
-    /// Takes the workspace away at once; its blocks are freed in the background. Idempotent.
-    fn delete(&self, id: &SandboxId) -> Result<(), EngineError>;
+    fn delete(&self, id: &SandboxId) -> Result<(), EngineError> {
+        self.delete_in(self.root(), id.as_str())
+    }
 
-    /// Every workspace, including half-made ones.
+    /// Every machine's own workspace, including half-made ones.
     fn list(&self) -> Result<Vec<SandboxId>, EngineError>;
 
-    /// Unmounts what `open` mounted when no workspace is left.
-    fn close(&self);
+    /// Unmounts what `open` mounted when no machine is left that has a workspace: one of its own,
+    /// or, as the caller knows, a kept one.
+    fn close(&self, kept_in_use: bool);
 }
 
 /// What a path led to: once more is mounted or less, it leads elsewhere.
@@ -114,7 +146,7 @@ fn open_auto(data_dir: &Path, pool_bytes: u64) -> Result<Box<dyn Storage>, Engin
     }
 }
 
-fn ids_in(dir: &Path) -> Result<Vec<SandboxId>, EngineError> {
+fn ids_in<Id: FromStr + Ord>(dir: &Path) -> Result<Vec<Id>, EngineError> {
     let entries = std::fs::read_dir(dir).map_err(EngineError::io("list the workspaces"))?;
     let mut ids = Vec::new();
     for entry in entries {
@@ -125,6 +157,11 @@ fn ids_in(dir: &Path) -> Result<Vec<SandboxId>, EngineError> {
     }
     ids.sort();
     Ok(ids)
+}
+
+/// Whether a directory holds anything with such a name.
+fn has_any<Id: FromStr + Ord>(dir: &Path) -> bool {
+    ids_in::<Id>(dir).is_ok_and(|ids| !ids.is_empty())
 }
 
 fn make_private_dir(dir: &Path) -> Result<(), EngineError> {

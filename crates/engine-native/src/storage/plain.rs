@@ -7,21 +7,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 
-use sandbank_engine::{Control, EngineError, SandboxId};
+use sandbank_engine::{Control, EngineError, SandboxId, WorkspaceId};
 
-use super::{Storage, hand_over, ids_in, make_private_dir, tree};
+use super::{Storage, hand_over, has_any, ids_in, make_private_dir, tree};
 
 const DIR: &str = "workspaces";
+const KEPT: &str = "workspaces-kept";
 const TRASH: &str = ".trash";
 
 pub(super) struct Plain {
     root: PathBuf,
+    kept: PathBuf,
     /// Feeds the thread that removes trash; a mutex because `Storage` is shared.
     trash: Mutex<Sender<PathBuf>>,
 }
 
 pub(super) fn has_workspaces(data_dir: &Path) -> bool {
-    ids_in(&data_dir.join(DIR)).is_ok_and(|ids| !ids.is_empty())
+    has_any::<SandboxId>(&data_dir.join(DIR)) || has_any::<WorkspaceId>(&data_dir.join(KEPT))
 }
 
 impl Plain {
@@ -29,6 +31,8 @@ impl Plain {
         let root = data_dir.join(DIR);
         let trash_dir = root.join(TRASH);
         make_private_dir(&trash_dir)?;
+        let kept = data_dir.join(KEPT);
+        make_private_dir(&kept)?;
         let (trash, waiting) = channel::<PathBuf>();
         for leftover in
             std::fs::read_dir(&trash_dir).map_err(EngineError::io("list the trash"))?.flatten()
@@ -45,7 +49,20 @@ impl Plain {
                 }
             })
             .map_err(EngineError::io("start the trash thread"))?;
-        Ok(Self { root, trash: Mutex::new(trash) })
+        Ok(Self { root, kept, trash: Mutex::new(trash) })
+    }
+}
+
+/// Nothing holds a plain directory to a quota.
+fn refuse(quota: Option<u64>) -> Result<(), EngineError> {
+    match quota {
+        None => Ok(()),
+        Some(_) => Err(EngineError::ControlUnavailable {
+            control: Control::DiskQuota,
+            reason: "workspaces are plain directories; install btrfs-progs and use btrfs \
+                     storage, or ask for no disk quota"
+                .to_owned(),
+        }),
     }
 }
 
@@ -58,32 +75,40 @@ impl Storage for Plain {
         false
     }
 
-    fn create(&self, id: &SandboxId, quota: Option<u64>) -> Result<PathBuf, EngineError> {
-        if quota.is_some() {
-            return Err(EngineError::ControlUnavailable {
-                control: Control::DiskQuota,
-                reason: "workspaces are plain directories; install btrfs-progs and use btrfs \
-                         storage, or ask for no disk quota"
-                    .to_owned(),
-            });
-        }
-        let path = self.path(id);
+    fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn kept_root(&self) -> &Path {
+        &self.kept
+    }
+
+    fn create_in(
+        &self,
+        dir: &Path,
+        name: &str,
+        quota: Option<u64>,
+    ) -> Result<PathBuf, EngineError> {
+        refuse(quota)?;
+        let path = dir.join(name);
         std::fs::create_dir(&path).map_err(EngineError::io("create the workspace"))?;
         hand_over(&path)?;
         Ok(path)
     }
 
-    fn root(&self) -> &Path {
-        &self.root
+    fn usage_of(&self, path: &Path) -> Result<Option<u64>, EngineError> {
+        match tree::disk_usage(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            other => other.map(Some).map_err(EngineError::io("measure the workspace")),
+        }
     }
 
-    fn usage(&self, id: &SandboxId) -> Result<u64, EngineError> {
-        match tree::disk_usage(&self.path(id)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(EngineError::NotFound(id.clone()))
-            }
-            other => other.map_err(EngineError::io("measure the workspace")),
-        }
+    fn quota_of(&self, _path: &Path) -> Result<Option<u64>, EngineError> {
+        Ok(None)
+    }
+
+    fn set_quota(&self, _path: &Path, quota: Option<u64>) -> Result<(), EngineError> {
+        refuse(quota)
     }
 
     fn snapshot(&self, _id: &SandboxId, _to: &SandboxId) -> Result<PathBuf, EngineError> {
@@ -92,10 +117,10 @@ impl Storage for Plain {
         ))
     }
 
-    fn delete(&self, id: &SandboxId) -> Result<(), EngineError> {
-        // A random name: the same sandbox may have been deleted while its trash still waits.
+    fn delete_in(&self, dir: &Path, name: &str) -> Result<(), EngineError> {
+        // A random name: the same one may have been deleted while its trash still waits.
         let doomed = self.root.join(TRASH).join(SandboxId::random().as_str());
-        match std::fs::rename(self.path(id), &doomed) {
+        match std::fs::rename(dir.join(name), &doomed) {
             Ok(()) => {
                 let trash = self.trash.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 let _ = trash.send(doomed);
@@ -110,5 +135,5 @@ impl Storage for Plain {
         ids_in(&self.root)
     }
 
-    fn close(&self) {}
+    fn close(&self, _kept_in_use: bool) {}
 }

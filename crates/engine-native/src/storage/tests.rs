@@ -95,7 +95,7 @@ fn a_workspace_belongs_to_the_canonical_user() {
         assert_eq!((stat.uid(), stat.gid(), stat.mode() & 0o7777), (1000, 1000, 0o755));
         assert_eq!(storage.list().unwrap(), std::slice::from_ref(&id));
         storage.delete(&id).unwrap();
-        storage.close();
+        storage.close(false);
     }
     data.wait_for_no_residue();
 }
@@ -111,7 +111,7 @@ fn a_second_create_of_the_same_id_fails_and_keeps_the_first() {
         assert!(storage.create(&id, None).is_err());
         assert!(path.join("kept").exists());
         storage.delete(&id).unwrap();
-        storage.close();
+        storage.close(false);
     }
 }
 
@@ -130,7 +130,7 @@ fn delete_is_idempotent_and_leaves_nothing() {
         storage.delete(&SandboxId::random()).unwrap();
         assert_eq!(storage.list().unwrap(), []);
         assert!(matches!(storage.usage(&id), Err(EngineError::NotFound(_))));
-        storage.close();
+        storage.close(false);
     }
 }
 
@@ -156,7 +156,7 @@ fn the_quota_is_enforced_and_room_comes_back() {
     for id in storage.list().unwrap() {
         storage.delete(&id).unwrap();
     }
-    storage.close();
+    storage.close(false);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn many_tiny_files_meet_the_quota_too() {
     });
     assert_eq!(hit.as_ref().map(errno), Some(libc::EDQUOT));
     storage.delete(&id).unwrap();
-    storage.close();
+    storage.close(false);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn usage_follows_what_is_written() {
         let grown = storage.usage(&id).unwrap() - before;
         assert!((8 << 20..9 << 20).contains(&grown), "{}: {grown}", storage.kind());
         storage.delete(&id).unwrap();
-        storage.close();
+        storage.close(false);
     }
 }
 
@@ -221,7 +221,7 @@ fn a_snapshot_is_apart_from_its_source_and_takes_no_room_of_its_own() {
         Err(EngineError::NotFound(_))
     ));
     storage.delete(&copy).unwrap();
-    storage.close();
+    storage.close(false);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_pool_survives_a_daemon_that_died_and_one_that_closed() {
     let id = SandboxId::random();
     let path = storage.create(&id, Some(QUOTA)).unwrap();
     std::fs::write(path.join("kept"), "x").unwrap();
-    storage.close();
+    storage.close(false);
     assert_eq!(data.mounts(), 1, "a pool with workspaces stays mounted");
     drop(storage);
 
@@ -247,7 +247,7 @@ fn a_pool_survives_a_daemon_that_died_and_one_that_closed() {
     let error = fill(&storage.path(&id).join("too-much"), 2 * QUOTA).unwrap_err();
     assert_eq!(errno(&error), libc::EDQUOT, "the quota is still in force");
     storage.delete(&id).unwrap();
-    storage.close();
+    storage.close(false);
     data.wait_for_no_residue();
 }
 
@@ -271,7 +271,7 @@ fn full_quotas_that_are_already_on_are_used() {
     assert!(storage.usage(&source).unwrap() <= QUOTA);
     storage.delete(&source).unwrap();
     storage.delete(&copy).unwrap();
-    storage.close();
+    storage.close(false);
 }
 
 #[test]
@@ -291,10 +291,10 @@ fn a_data_directory_on_btrfs_with_quotas_needs_no_pool() {
     let storage = open(&data_dir, StorageKind::Auto, POOL_BYTES).unwrap();
     assert_eq!(storage.list().unwrap(), std::slice::from_ref(&id));
     storage.delete(&id).unwrap();
-    storage.close();
+    storage.close(false);
     drop(storage);
     remove_tree(&data_dir).unwrap();
-    pool.close();
+    pool.close(false);
     outer.wait_for_no_residue();
 }
 
@@ -307,10 +307,10 @@ fn two_instances_have_pools_of_their_own() {
     assert_eq!(second.list().unwrap(), []);
     second.create(&id, None).unwrap();
     second.delete(&id).unwrap();
-    second.close();
+    second.close(false);
     assert!(first.path(&id).exists());
     first.delete(&id).unwrap();
-    first.close();
+    first.close(false);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_pool_grows_with_its_configuration() {
     let smaller = open(data.path(), StorageKind::Btrfs, POOL_BYTES).unwrap();
     assert_eq!(size(), 2 * POOL_BYTES);
     drop((storage, larger));
-    smaller.close();
+    smaller.close(false);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn a_mount_of_another_file_is_not_taken_for_the_pool() {
     std::fs::write(data.path().join("pool.img"), "").unwrap();
     let error = open(data.path(), StorageKind::Auto, 0).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("unmount it"), "{error}");
-    storage.close();
+    storage.close(false);
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn half_a_pool_is_made_again_and_a_half_made_workspace_is_listed() {
     std::os::unix::fs::chown(&path, Some(0), Some(0)).unwrap();
     assert_eq!(storage.list().unwrap(), std::slice::from_ref(&id));
     storage.delete(&id).unwrap();
-    storage.close();
+    storage.close(false);
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn nested_subvolumes_do_not_keep_a_workspace_alive() {
     }
     storage.delete(&id).unwrap();
     assert!(!path.exists());
-    storage.close();
+    storage.close(false);
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn a_full_pool_says_storage_full() {
     for id in storage.list().unwrap() {
         storage.delete(&id).unwrap();
     }
-    storage.close();
+    storage.close(false);
     data.wait_for_no_residue();
 }
 

@@ -100,17 +100,16 @@ impl TestEngine {
 
     /// What a daemon that was killed leaves to the next: nothing is shut down.
     pub async fn restart(self) -> Self {
+        self.restart_after(|_| {}).await
+    }
+
+    /// With something done while no engine is there.
+    pub async fn restart_after(self, meanwhile: impl FnOnce(&NativeSettings)) -> Self {
         let Self { engine, settings, data } = self;
         drop(Arc::into_inner(engine).expect("nobody else uses the engine"));
-        // Tasks of the old engine let go of the directory when they are next polled.
-        let deadline = Instant::now() + Duration::from_secs(5);
-        loop {
-            match NativeEngine::start(settings.clone()).await {
-                Ok(engine) => return Self { engine: Arc::new(engine), settings, data },
-                Err(error) if Instant::now() > deadline => panic!("{error}"),
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            }
-        }
+        meanwhile(&settings);
+        let engine = Arc::new(started(&settings).await);
+        Self { engine, settings, data }
     }
 
     pub async fn create(&self) -> Machine {
@@ -144,6 +143,18 @@ impl TestEngine {
     }
 }
 
+/// Tasks of an engine that was here before let go of the directory when they are next polled.
+pub async fn started(settings: &NativeSettings) -> NativeEngine {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        match NativeEngine::start(settings.clone()).await {
+            Ok(engine) => return engine,
+            Err(error) if Instant::now() > deadline => panic!("{error}"),
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
 pub fn spec() -> MachineSpec {
     MachineSpec {
         id: SandboxId::random(),
@@ -157,6 +168,7 @@ pub fn spec() -> MachineSpec {
         },
         network: NetworkMode::None,
         env: BTreeMap::new(),
+        workspace: None,
     }
 }
 

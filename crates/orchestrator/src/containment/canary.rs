@@ -66,5 +66,6 @@ fn spec(engine: &dyn Engine, image: &ImageName, network: NetworkMode) -> Machine
         },
         network,
         env: Default::default(),
+        workspace: None,
     }
 }

@@ -25,7 +25,7 @@ impl Clearance {
         let withheld = lock(&self.withheld).clone();
         let reason = withheld.or_else(|| {
             let is_new = lock(&self.images).contains(image);
-            is_new.then(|| format!("the image {image} is being imported"))
+            is_new.then(|| format!("the image {image} is being imported or removed"))
         });
         reason.map_or(Ok(()), |reason| Err(OrchestratorError::Untested(reason)))
     }
@@ -35,13 +35,13 @@ impl Clearance {
     }
 
     /// Nothing is made of this image for as long as the answer lives.
-    pub(super) fn withhold(&self, image: ImageName) -> Withheld<'_> {
+    pub(crate) fn withhold(&self, image: ImageName) -> Withheld<'_> {
         lock(&self.images).push(image.clone());
         Withheld { clearance: self, image }
     }
 }
 
-pub(super) struct Withheld<'a> {
+pub(crate) struct Withheld<'a> {
     clearance: &'a Clearance,
     image: ImageName,
 }
@@ -75,6 +75,7 @@ pub(crate) async fn catch_up(context: &Context, test: SelfTest, data_dir: &Path)
             }
             Ok(tested) => {
                 clearance.set(None);
+                context.pool.try_again(None);
                 return Some(tested);
             }
             Err(_) if leaving.is_cancelled() => return None,

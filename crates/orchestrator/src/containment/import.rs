@@ -1,15 +1,17 @@
 //! An image is attacked as soon as it is here, and nothing is made of it before.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress};
 
 use super::{Containment, ProbeStanding, SelfTest, Tested};
 use crate::context::Context;
+use crate::pool;
 
 /// One whose sandboxes do not hold, or cannot be tested, is not kept.
 pub(crate) async fn import(
-    context: &Context,
+    context: &Arc<Context>,
     name: &ImageName,
     archive: &Path,
     tell: &(dyn Fn(ImportProgress) + Send + Sync),
@@ -17,6 +19,7 @@ pub(crate) async fn import(
 ) -> Result<ImageInfo, EngineError> {
     let engine = &*context.engine;
     let _withheld = context.clearance.withhold(name.clone());
+    pool::clear(context, name).await;
     let image = engine.import_image(name, archive, tell).await?;
     let refusal = {
         let _canaries = context.clearance.canaries.lock().await;

@@ -6,7 +6,7 @@ mod answers;
 mod perform;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sandbank_engine::MachineSpec;
@@ -17,13 +17,15 @@ use tokio::task::JoinHandle;
 
 use self::answers::Waiting;
 use crate::OrchestratorError;
+use crate::acquire::acquire;
 use crate::clock::lease_row;
 use crate::collect::{self, Collected, shortened};
 use crate::context::Context;
 use crate::effects;
 use crate::lifecycle::{Action, Ending, Event, Phase, Standing, State, Step, decide, next_wakeup};
 use crate::limits::POST_MORTEM_COMMANDS;
-use crate::link::Link;
+use crate::link::{Link, Reached};
+use crate::pool::Member;
 use crate::ports::PortTable;
 use crate::sandbox::{Facts, Hold, Message, Sandbox, SharedSandbox, View};
 
@@ -52,24 +54,26 @@ pub(crate) struct Driver {
 
 /// What a driver begins with.
 pub(crate) enum Beginning {
-    Create(Box<MachineSpec>),
+    /// From the pool's member where there is one.
+    Create(Box<MachineSpec>, Option<Member>),
     /// The machine is there already.
     Adopt,
     /// The daemon before this one did not get to the end.
     Finish,
 }
 
-/// A sandbox and the driver that is to own it.
+/// A sandbox and the driver that is to own it; `reached` when its runner was.
 pub(crate) fn sandbox(
     context: &Arc<Context>,
     facts: Facts,
     state: State,
+    reached: Option<Reached>,
 ) -> (SharedSandbox, Driver) {
     let (mailbox, inbox) = mpsc::unbounded_channel();
     let (view, seen) = watch::channel(View { state: state.clone(), failure: None });
-    let link = Link::new(facts.id.clone(), context.engine.clone(), mailbox.clone());
-    let sandbox =
-        Arc::new(Sandbox { facts, link, ports: PortTable::default(), mailbox, view: seen });
+    let link = Link::new(facts.id.clone(), context.engine.clone(), mailbox.clone(), reached);
+    let (ports, source) = (PortTable::default(), OnceLock::new());
+    let sandbox = Arc::new(Sandbox { facts, link, ports, source, mailbox, view: seen });
     let frozen = state.phase == Phase::Paused;
     let driver = Driver {
         context: context.clone(),
@@ -120,9 +124,10 @@ impl Driver {
 
     fn begin(&mut self, beginning: Beginning) {
         match beginning {
-            Beginning::Create(spec) => {
+            Beginning::Create(spec, member) => {
                 let row = effects::row(&self.context, &self.sandbox, &self.state);
-                self.work(effects::create(self.context.clone(), self.sandbox.clone(), *spec, row));
+                let (context, sandbox) = (self.context.clone(), self.sandbox.clone());
+                self.work(acquire(context, sandbox, *spec, row, member));
             }
             Beginning::Adopt => {
                 self.context.events.emit("sandbox.adopted", Some(self.sandbox.id()), json!({}));

@@ -98,6 +98,7 @@ async fn a_runner_that_was_restarted_has_no_commands() {
         limits: request.limits,
         network: request.network,
         env: request.env,
+        workspace: None,
     });
     eventually("the loss to be seen", SOON, || async {
         (world.info(&id).await.commands_running == 0).then_some(())

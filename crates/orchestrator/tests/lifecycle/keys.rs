@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sandbank_orchestrator::{OrchestratorError, SandboxState};
+use sandbank_orchestrator::{Cause, OrchestratorError, SandboxState};
 
 use crate::world::{World, request, settings};
 
@@ -55,4 +55,36 @@ async fn a_key_never_names_two_sandboxes_while_callers_create_and_stop() {
     watcher.await.unwrap();
     let made = world.engine.creates.load(Ordering::SeqCst);
     assert!(made > KEYS && made < CALLERS * CALLS, "some were shared, some made anew: {made}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_finds_the_living_one_and_then_the_newest_that_ended() {
+    let world = World::new(settings()).await;
+    let daemon = world.daemon();
+    let key = "session:1".parse().unwrap();
+    assert_eq!(daemon.find_key(&key).await.unwrap(), None);
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let made = daemon.create(request("session:1")).await.unwrap();
+        let found = daemon.find_key(&key).await.unwrap().unwrap();
+        assert_eq!((&found.id, found.state), (&made.id, SandboxState::Running));
+        daemon.stop(&made.id, "the test").await.unwrap();
+        let found = daemon.find_key(&key).await.unwrap().unwrap();
+        assert_eq!((&found.id, found.state), (&made.id, SandboxState::Gone));
+        assert!(matches!(found.cause, Some(Cause::Stopped { .. })), "{found:?}");
+        ids.push(made.id);
+    }
+    daemon.create(request("sessionX")).await.unwrap();
+    let living = daemon.create(request("session:2")).await.unwrap().id;
+    ids.push(living);
+    ids.reverse();
+    let of = |limit| {
+        let daemon = daemon.clone();
+        async move {
+            let infos = daemon.with_key_prefix("session:", limit).await.unwrap();
+            infos.into_iter().map(|info| info.id).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(of(10).await, ids, "newest first, living and ended, no other key");
+    assert_eq!(of(2).await, ids[..2]);
 }

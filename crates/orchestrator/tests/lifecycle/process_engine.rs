@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use sandbank_engine::{
     Capabilities, Control, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
     ImportProgress, Machine, MachineSpec, MachineState, MachineStats, SandboxId, Stream,
+    WorkspaceId, WorkspaceInfo,
 };
 use sandbank_protocol::RunnerConfig;
 use tokio::sync::{Semaphore, watch};
@@ -34,6 +35,8 @@ pub(crate) struct ProcessEngine {
     pub(crate) creates: AtomicUsize,
     /// Destroys that fail before one succeeds.
     pub(crate) failing_destroys: AtomicUsize,
+    /// What has a kept workspace.
+    users: Mutex<HashMap<SandboxId, WorkspaceId>>,
     /// Creates wait here; tests that want slow ones take the permits away.
     pub(crate) create_gate: Semaphore,
 }
@@ -55,7 +58,9 @@ impl ProcessEngine {
         std::fs::write(&runner, sandbank_runner_binary::RUNNER).expect("the runner is written");
         let executable = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&runner, executable).expect("it is made executable");
-        std::fs::create_dir(directory.path().join("machines")).expect("a directory");
+        for name in ["machines", "kept"] {
+            std::fs::create_dir(directory.path().join(name)).expect("a directory");
+        }
         Arc::new(Self {
             directory,
             runner,
@@ -64,12 +69,17 @@ impl ProcessEngine {
             carriers: Mutex::default(),
             creates: AtomicUsize::new(0),
             failing_destroys: AtomicUsize::new(0),
+            users: Mutex::default(),
             create_gate: Semaphore::new(1000),
         })
     }
 
     fn place(&self, id: &SandboxId) -> PathBuf {
         self.directory.path().join("machines").join(id.as_str())
+    }
+
+    fn kept(&self, id: &WorkspaceId) -> PathBuf {
+        self.directory.path().join("kept").join(id.as_str())
     }
 
     fn process(&self, id: &SandboxId) -> Result<Process, EngineError> {
@@ -132,7 +142,8 @@ impl ProcessEngine {
 
     fn start(&self, spec: &MachineSpec) -> Result<Process, EngineError> {
         let place = self.place(&spec.id);
-        let workspace = place.join("workspace");
+        let own = || place.join("workspace");
+        let workspace = spec.workspace.as_ref().map_or_else(own, |id| self.kept(id));
         std::fs::create_dir_all(&workspace).map_err(EngineError::io("make a workspace"))?;
         let mut env = spec.env.clone();
         env.insert(MARK.to_owned(), spec.id.to_string());
@@ -231,6 +242,7 @@ impl Engine for ProcessEngine {
             cpu_limit: false,
             pids_limit: false,
             pause: true,
+            kept_workspaces: true,
             concurrent_creates: 4,
         }
     }
@@ -250,10 +262,15 @@ impl Engine for ProcessEngine {
         }
         std::fs::create_dir(self.place(&spec.id)).map_err(EngineError::io("make a machine"))?;
         let _permit = self.create_gate.acquire().await.expect("the gate is never closed");
+        let made_workspace = spec.workspace.as_ref().is_some_and(|id| !self.kept(id).exists());
+        if let Some(workspace) = &spec.workspace {
+            self.users.lock().unwrap().insert(spec.id.clone(), workspace.clone());
+        }
         let process = self.start(spec)?;
         let pid = Some(process.pid.as_raw_nonzero().get());
         self.machines.lock().unwrap().insert(spec.id.clone(), process);
-        Ok(Machine { id: spec.id.clone(), state: MachineState::Running, pid })
+        let (id, state) = (spec.id.clone(), MachineState::Running);
+        Ok(Machine { id, state, pid, made_workspace })
     }
 
     async fn connect(&self, id: &SandboxId) -> Result<Box<dyn Stream>, EngineError> {
@@ -289,6 +306,7 @@ impl Engine for ProcessEngine {
             std::fs::remove_dir_all(place).map_err(EngineError::io("remove a machine"))?;
         }
         self.machines.lock().unwrap().remove(id);
+        self.users.lock().unwrap().remove(id);
         Ok(())
     }
 
@@ -305,9 +323,10 @@ impl Engine for ProcessEngine {
             Ok(process) if process.death.borrow().is_none() => {
                 let state =
                     if process.paused { MachineState::Paused } else { MachineState::Running };
-                Machine { id, state, pid: Some(process.pid.as_raw_nonzero().get()) }
+                let pid = Some(process.pid.as_raw_nonzero().get());
+                Machine { id, state, pid, made_workspace: false }
             }
-            _ => Machine { id, state: MachineState::Dead, pid: None },
+            _ => Machine { id, state: MachineState::Dead, pid: None, made_workspace: false },
         };
         Ok(self.ids().into_iter().map(machine).collect())
     }
@@ -342,6 +361,27 @@ impl Engine for ProcessEngine {
 
     async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
         Err(EngineError::ImageNotFound(name.clone()))
+    }
+
+    async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, EngineError> {
+        let users = self.users.lock().unwrap().clone();
+        let entries = std::fs::read_dir(self.directory.path().join("kept")).unwrap();
+        let ids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+        let info = |id: WorkspaceId| {
+            let using = users.iter().filter(|(_, used)| **used == id);
+            let in_use_by = using.map(|(user, _)| user.clone()).collect();
+            WorkspaceInfo { id, bytes: 0, quota_bytes: None, in_use_by }
+        };
+        Ok(ids.map(info).collect())
+    }
+
+    async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        let users = self.users.lock().unwrap().clone();
+        let by: Vec<_> = users.into_iter().filter(|(_, used)| used == id).map(|u| u.0).collect();
+        if !by.is_empty() {
+            return Err(EngineError::WorkspaceInUse { id: id.clone(), by });
+        }
+        Ok(std::fs::remove_dir_all(self.kept(id)).is_ok())
     }
 
     async fn shutdown(&self) {}

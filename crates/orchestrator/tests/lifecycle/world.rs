@@ -56,6 +56,7 @@ pub(crate) fn request(key: &str) -> CreateRequest {
         network: NetworkMode::None,
         ports: Vec::new(),
         env: BTreeMap::new(),
+        workspace: None,
     }
 }
 
@@ -92,7 +93,10 @@ impl World {
         let (clock, path) = (self.clock.clone(), self.data.path().join("sandbank.db"));
         let start = runtime.spawn(async move {
             let store = Store::open(&path).await.unwrap();
-            Orchestrator::start_with_clock(settings, engine, store, clock).await.unwrap()
+            let daemon = Orchestrator::start_with_clock(settings, engine, store, clock).await;
+            let daemon = daemon.unwrap();
+            daemon.fill_pool();
+            daemon
         });
         self.daemon = Some((start.await.unwrap(), runtime));
     }

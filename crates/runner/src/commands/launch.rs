@@ -1,5 +1,6 @@
 //! From a spec to a running process: validation, environment, streams, cgroup, spawn.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -27,7 +28,7 @@ use crate::{descriptors, pty};
 pub(crate) struct Launcher {
     workspace: String,
     workspace_aliases: Vec<String>,
-    base_environment: Environment,
+    base_environment: RefCell<Environment>,
     /// Kept per command unless it asks otherwise, and at most.
     journal_bytes: u64,
     max_journal_bytes: u64,
@@ -67,7 +68,7 @@ impl Launcher {
         Ok(Self {
             workspace: config.workspace.clone(),
             workspace_aliases: config.workspace_aliases.clone(),
-            base_environment: environment::base(config),
+            base_environment: RefCell::new(environment::base(config)),
             journal_bytes: config.journal_bytes,
             max_journal_bytes: config.journal_total_bytes,
             identity,
@@ -103,7 +104,9 @@ impl Launcher {
             return Err(Fault::new(FaultCode::Invalid, message));
         }
         let (cwd_path, cwd) = self.open_cwd(spec.cwd.as_deref())?;
-        let variables = environment::of_command(&self.base_environment, &spec, &cwd_path);
+        let base = self.base_environment.borrow();
+        let variables = environment::of_command(&base, &spec, &cwd_path);
+        drop(base);
         let mut program = Program::new(&spec.argv, &variables, DEFAULT_PATH)
             .map_err(|error| Fault::new(FaultCode::Invalid, error.to_string()))?;
         let streams = Streams::open(&spec).map_err(|error| refused("streams", &error))?;
@@ -129,8 +132,12 @@ impl Launcher {
         Ok(Launched { command, sources: streams.sources, oom_mark })
     }
 
-    pub(super) fn base_environment(&self) -> &Environment {
-        &self.base_environment
+    pub(super) fn extend_environment(&self, variables: Environment) {
+        self.base_environment.borrow_mut().extend(variables);
+    }
+
+    pub(super) fn base_environment(&self) -> Environment {
+        self.base_environment.borrow().clone()
     }
 
     pub(super) fn lease(&self) -> Result<Option<Lease>, Fault> {

@@ -38,6 +38,7 @@ use crate::limits::{
 };
 use buffers::Buffers;
 use death::Death;
+use environment::Environment;
 pub(crate) use launch::Launcher;
 use shells::{Shells, Turn};
 
@@ -93,6 +94,16 @@ impl Commands {
             ended_spec_bytes: Cell::new(0),
             buffers: Buffers::default(),
         }
+    }
+
+    /// Adds to what every command begins with. Once there was one, its environment is a fact.
+    pub(crate) fn set_environment(&self, variables: Environment) -> Result<(), Fault> {
+        if self.next_number.get() > 0 {
+            let message = "the environment cannot be changed once there was a command";
+            return Err(Fault::new(FaultCode::Conflict, message));
+        }
+        self.launcher.extend_environment(variables);
+        Ok(())
     }
 
     /// Starts a command, or attaches to the one that has this id and spec already.

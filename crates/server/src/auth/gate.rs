@@ -58,12 +58,15 @@ impl Gate {
         access: AccessTable,
     ) -> Self {
         let auth = &settings.auth;
-        let mut admins = vec![("admin", file_token)];
-        admins.extend(auth.admin_token.as_ref().map(|token| ("configured-admin", token)));
+        let mut configured = vec![("admin", Scope::Admin, file_token)];
+        let admin = auth.admin_token.as_ref();
+        configured.extend(admin.map(|token| ("configured-admin", Scope::Admin, token)));
+        let api_key = settings.sessions.api_key.as_ref();
+        configured.extend(api_key.map(|token| ("api-key", Scope::Sandbox, token)));
         Self {
             hosts: HostRule::new(auth.allowed_hosts.iter().chain(&settings.ports.public_host)),
             origins: OriginRule::new(&auth.allowed_origins),
-            tokens: Tokens::new(&admins, store),
+            tokens: Tokens::new(&configured, store),
             loopback_open: auth.loopback_open,
             access,
             rate: RateLimit::new(&settings.server),

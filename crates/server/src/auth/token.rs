@@ -23,17 +23,19 @@ pub(crate) struct Principal {
     pub(crate) scope: Scope,
 }
 
-/// Admin tokens are kept as hashes in memory, scoped ones in the store, where revoking one takes
+/// Tokens of the configuration are kept as hashes in memory, scoped ones in the store, where revoking one takes
 /// effect with the next request.
 pub(crate) struct Tokens {
-    admins: Vec<(String, TokenHash)>,
+    configured: Vec<(Principal, TokenHash)>,
     store: Store,
 }
 
 impl Tokens {
-    pub(crate) fn new(admins: &[(&str, &Secret)], store: Store) -> Self {
-        let hashed = |(name, token): &(&str, &Secret)| (name.to_string(), hash(token.expose()));
-        Self { admins: admins.iter().map(hashed).collect(), store }
+    pub(crate) fn new(configured: &[(&str, Scope, &Secret)], store: Store) -> Self {
+        let hashed = |(name, scope, token): &(&str, Scope, &Secret)| {
+            (Principal { name: name.to_string(), scope: *scope }, hash(token.expose()))
+        };
+        Self { configured: configured.iter().map(hashed).collect(), store }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -42,15 +44,16 @@ impl Tokens {
 
     pub(crate) async fn principal(&self, token: &str) -> Result<Option<Principal>, StoreError> {
         let presented = hash(token);
-        let mut found = None;
+        let mut found: Option<&Principal> = None;
         // Every hash is compared, so the time says nothing about which one was close.
-        for (name, known) in &self.admins {
-            if bool::from(known.ct_eq(&presented)) {
-                found = Some(Principal { name: name.clone(), scope: Scope::Admin });
+        for (principal, known) in &self.configured {
+            let is_larger = found.is_none_or(|other| principal.scope > other.scope);
+            if bool::from(known.ct_eq(&presented)) && is_larger {
+                found = Some(principal);
             }
         }
         if found.is_some() {
-            return Ok(found);
+            return Ok(found.cloned());
         }
         let row = self.store.tokens().find(&presented).await?;
         let row = row.filter(|row| bool::from(row.sha256.ct_eq(&presented)));

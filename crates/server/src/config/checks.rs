@@ -40,6 +40,16 @@ pub(super) const IMAGE: Check = Check {
     accepts: |text| text.parse::<ImageName>().is_ok(),
 };
 
+pub(super) const POOL: Check = Check {
+    allowed: "image=machines, like host=4, or host@none=4 for machines without network",
+    accepts: |text| super::pool::parse(text).is_some(),
+};
+
+pub(super) const SESSION_IMAGE: Check = Check {
+    allowed: "an image name, like base, python or node",
+    accepts: |text| text.parse::<ImageName>().is_ok(),
+};
+
 pub(super) const SUBNET: Check = Check {
     allowed: "a private IPv4 network from /12 to /29, like 10.213.0.0/18",
     accepts: is_private_subnet,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::sandkasten::NAMES;
 use super::setting::Setting;
 use super::table::{TABLE, WITHOUT_EFFECT};
 
@@ -11,7 +12,7 @@ const HEAD: &str = "\
 Generated from the table in `crates/server/src/config/table.rs`; do not edit.
 
 A value comes from the first of these that has it: the flag, the environment variable, the
-configuration file, the default. The file is TOML, at `/etc/sandbank/config.toml` for root and
+configuration file, Sandkasten's configuration file, the default. The file is TOML, at `/etc/sandbank/config.toml` for root and
 `~/.config/sandbank/config.toml` for others, or where `--config` or `SANDBANK_CONFIG` says.
 Unknown keys and values out of range stop the daemon with exit code 64 and a message that names
 the source. An empty environment variable counts as unset.
@@ -29,6 +30,7 @@ pub fn markdown() -> String {
         page.push_str(&entry(setting));
     }
     page.push_str(&sandboxd_names());
+    page.push_str(&sandkasten_names());
     page
 }
 
@@ -61,6 +63,29 @@ fn sandboxd_names() -> String {
     }
     for name in WITHOUT_EFFECT {
         let _ = writeln!(text, "| `{name}` | accepted, no effect; the log says so |");
+    }
+    text
+}
+
+const SANDKASTEN_HEAD: &str = "
+## Names of Sandkasten
+
+The environment of a Sandkasten daemon and its YAML file are understood. Its environment comes after
+our own names and before our file; its file comes after ours. The file is the one that
+`--sandkasten-config` or `SANDBANK_SANDKASTEN_CONFIG` names, else `./sandkasten.yaml`, else, for root,
+`/etc/sandkasten/sandkasten.yaml`. The one in the working directory is read only if file and directory
+belong to the caller or to root and nobody else may write to them. A key that is not known is said in the
+log and has no effect. With no `api_key` the routes need a token of this server, on a loopback address too.
+
+| Sandkasten's file | environment | here |
+|---|---|---|
+";
+
+fn sandkasten_names() -> String {
+    let mut text = SANDKASTEN_HEAD.to_owned();
+    for name in NAMES {
+        let env = name.env.map(|env| format!("`{env}`")).unwrap_or_default();
+        let _ = writeln!(text, "| `{}` | {env} | {} |", name.yaml, name.here());
     }
     text
 }

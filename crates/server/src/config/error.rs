@@ -8,7 +8,15 @@ use std::path::PathBuf;
 pub enum Origin {
     Flag(&'static str),
     Env(&'static str),
-    File { path: PathBuf, key: &'static str },
+    File {
+        path: PathBuf,
+        key: &'static str,
+    },
+    /// A YAML file of Sandkasten's, with the key that it has there.
+    SandkastenFile {
+        path: PathBuf,
+        key: &'static str,
+    },
     Default,
 }
 
@@ -17,7 +25,9 @@ impl fmt::Display for Origin {
         match self {
             Self::Flag(flag) => write!(f, "the flag --{flag}"),
             Self::Env(name) => write!(f, "the environment variable {name}"),
-            Self::File { path, key } => write!(f, "the key {key} in {}", path.display()),
+            Self::File { path, key } | Self::SandkastenFile { path, key } => {
+                write!(f, "the key {key} in {}", path.display())
+            }
             Self::Default => f.write_str("the default"),
         }
     }
@@ -33,6 +43,8 @@ pub enum ConfigError {
     UnknownKey { path: PathBuf, key: String, suggestion: Option<String> },
     #[error("{} is not valid TOML: {detail}", .path.display())]
     Syntax { path: PathBuf, detail: String },
+    #[error("{} is not usable YAML: {detail}", .path.display())]
+    Yaml { path: PathBuf, detail: String },
     #[error("failed to read the configuration file {}: {source}; name another with --config, or remove the setting", .path.display())]
     Unreadable {
         path: PathBuf,
@@ -47,6 +59,8 @@ pub enum ConfigError {
     NoHome,
     #[error("{origin} names the control {name:?}, which does not exist; the controls are {known}")]
     UnknownControl { origin: Origin, name: String, known: String },
+    #[error("{origin} cannot be used: {reason}")]
+    Pool { origin: Origin, reason: String },
 }
 
 fn did_you_mean(suggestion: Option<&str>) -> String {

@@ -14,6 +14,10 @@ use crate::limits::MAX_CONFIG_FILE_BYTES;
 pub(super) type FileValues = BTreeMap<&'static str, String>;
 
 pub(super) fn read(path: &Path) -> Result<FileValues, ConfigError> {
+    parse(path, &text(path)?)
+}
+
+pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let size = file.metadata().map_err(unreadable)?.len();
@@ -23,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<FileValues, ConfigError> {
     }
     let mut text = String::new();
     file.take(MAX_CONFIG_FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
-    parse(path, &text)
+    Ok(text)
 }
 
 pub(super) fn parse(path: &Path, text: &str) -> Result<FileValues, ConfigError> {

@@ -9,12 +9,15 @@ use super::setting::{Kind, Setting};
 use super::table::TABLE;
 
 const CONFIG: &str = "config";
+const SANDKASTEN_CONFIG: &str = "sandkasten-config";
 
 /// What the command line says. Flatten it into a clap command: `#[command(flatten)]`.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigFlags {
     /// The file to read instead of the usual one.
     pub config: Option<PathBuf>,
+    /// A YAML file of Sandkasten's, instead of the usual ones.
+    pub sandkasten_config: Option<PathBuf>,
     /// Texts by key; checked by `config::load` like every other source.
     pub(super) values: BTreeMap<&'static str, String>,
 }
@@ -37,7 +40,13 @@ impl clap::Args for ConfigFlags {
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
             .help("Configuration file [env: SANDBANK_CONFIG] [default: /etc/sandbank/config.toml for root, else ~/.config/sandbank/config.toml, where it exists]");
-        TABLE.iter().filter_map(argument).fold(command.arg(config), Command::arg)
+        let sandkasten = Arg::new(SANDKASTEN_CONFIG)
+            .long(SANDKASTEN_CONFIG)
+            .value_name("FILE")
+            .value_parser(clap::value_parser!(PathBuf))
+            .help("Sandkasten's YAML file, below all of Sandbank's own settings [env: SANDBANK_SANDKASTEN_CONFIG] [default: ./sandkasten.yaml or /etc/sandkasten/sandkasten.yaml, where one exists]");
+        let command = command.arg(config).arg(sandkasten);
+        TABLE.iter().filter_map(argument).fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -47,7 +56,11 @@ impl clap::Args for ConfigFlags {
 
 impl clap::FromArgMatches for ConfigFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut flags = Self { config: matches.get_one(CONFIG).cloned(), ..Self::default() };
+        let mut flags = Self {
+            config: matches.get_one(CONFIG).cloned(),
+            sandkasten_config: matches.get_one(SANDKASTEN_CONFIG).cloned(),
+            ..Self::default()
+        };
         for setting in TABLE.iter().filter(|setting| setting.flag.is_some()) {
             if let Some(words) = matches.get_many::<String>(setting.key) {
                 let words: Vec<&str> = words.map(String::as_str).collect();

@@ -1,8 +1,8 @@
-//! The configuration file.
+//! The configuration files: ours, and Sandkasten's.
 
 use std::path::Path;
 
-use super::file;
+use super::{file, sandkasten};
 
 pub(crate) fn file(path: &Path, text: &str) {
     match file::parse(path, text) {
@@ -13,5 +13,9 @@ pub(crate) fn file(path: &Path, text: &str) {
             }
         }
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    let mut taken = sandkasten::Sandkasten::default();
+    if let Err(error) = sandkasten::take_file(path, text, &mut taken) {
+        assert!(!error.to_string().is_empty());
     }
 }

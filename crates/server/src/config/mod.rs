@@ -13,7 +13,9 @@ mod flags;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod nearest;
+mod pool;
 mod resolve;
+mod sandkasten;
 mod secret;
 mod setting;
 mod settings;
@@ -25,11 +27,12 @@ pub use docs::markdown;
 pub use error::{ConfigError, Origin};
 pub use explain::{Explained, example, explain, file_path};
 pub use flags::ConfigFlags;
+pub use pool::ReadyMachines;
 pub use resolve::Sources;
 pub use secret::Secret;
 pub use setting::{Check, Kind, Preset, Setting, Value};
 pub use settings::{
     AuthSettings, DiskQuota, LogFormat, LogSettings, NetworkSettings, PortSettings,
-    SandboxSettings, ServerSettings, Settings, StorageKind, StorageSettings, load,
+    SandboxSettings, ServerSettings, SessionSettings, Settings, StorageKind, StorageSettings, load,
 };
 pub use table::{TABLE, WITHOUT_EFFECT};

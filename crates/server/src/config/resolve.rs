@@ -1,4 +1,5 @@
-//! Precedence: flag, then environment, then file, then default. Each value remembers its origin.
+//! Precedence: flag, then environment (our names, sandboxd's, Sandkasten's), then our file, then
+//! Sandkasten's, then default. Each value remembers its origin.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,11 +9,13 @@ use super::error::{ConfigError, Origin};
 use super::file::{self, FileValues};
 use super::flags::ConfigFlags;
 use super::nearest::nearest;
+use super::sandkasten::{self, Sandkasten};
 use super::setting::{Preset, Setting, Value};
 use super::table::{TABLE, WITHOUT_EFFECT};
 
 /// Names of the environment that are not settings of the daemon.
-const OTHER_NAMES: &[&str] = &["SANDBANK_CONFIG", "SANDBANK_URL", "SANDBANK_TOKEN"];
+const OTHER_NAMES: &[&str] =
+    &["SANDBANK_CONFIG", "SANDBANK_SANDKASTEN_CONFIG", "SANDBANK_URL", "SANDBANK_TOKEN"];
 
 /// Everything a configuration is made from, so that tests need no process environment.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +23,8 @@ pub struct Sources {
     pub flags: ConfigFlags,
     pub env: BTreeMap<OsString, OsString>,
     pub is_root: bool,
+    /// Where Sandkasten's file is looked for, and below /etc; none looks nowhere.
+    pub directory: Option<PathBuf>,
 }
 
 /// Checked values by key, and remarks for the log.
@@ -32,7 +37,8 @@ pub(super) struct Resolved {
 impl Sources {
     pub fn of_this_process(flags: ConfigFlags) -> Self {
         let env = std::env::vars_os().collect();
-        Self { flags, env, is_root: rustix::process::geteuid().is_root() }
+        let directory = std::env::current_dir().ok();
+        Self { flags, env, is_root: rustix::process::geteuid().is_root(), directory }
     }
 
     /// The variable's text; empty counts as unset, because compose files pass empty ones on.
@@ -74,9 +80,11 @@ impl Sources {
 
 pub(super) fn resolve(sources: &Sources) -> Result<Resolved, ConfigError> {
     let file = sources.file()?;
+    let mut foreign = sandkasten::read(sources)?;
     let mut resolved = Resolved { values: BTreeMap::new(), notices: notices(sources) };
+    resolved.notices.append(&mut foreign.notices);
     for setting in TABLE {
-        if let Some((text, origin)) = find(setting, sources, file.as_ref()) {
+        if let Some((text, origin)) = find(setting, sources, file.as_ref(), &foreign) {
             let value = setting.parse(&text).ok_or_else(|| ConfigError::Invalid {
                 origin: origin.clone(),
                 value: setting.shown(&text),
@@ -93,6 +101,7 @@ fn find(
     setting: &'static Setting,
     sources: &Sources,
     file: Option<&(PathBuf, FileValues)>,
+    foreign: &Sandkasten,
 ) -> Option<(String, Origin)> {
     if let (Some(text), Some(flag)) = (sources.flags.values.get(setting.key), setting.flag) {
         return Some((text.clone(), Origin::Flag(flag)));
@@ -102,10 +111,16 @@ fn find(
             return Some((text, Origin::Env(name)));
         }
     }
+    if let Some(found) = foreign.env.get(setting.key) {
+        return Some(found.clone());
+    }
     if let Some((path, values)) = file
         && let Some(text) = values.get(setting.key)
     {
         return Some((text.clone(), Origin::File { path: path.clone(), key: setting.key }));
+    }
+    if let Some(found) = foreign.file.get(setting.key) {
+        return Some(found.clone());
     }
     match setting.default {
         Preset::Text(text) => Some((text.to_owned(), Origin::Default)),

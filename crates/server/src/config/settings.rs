@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbank_engine::{Control, ImageName};
+use sandbank_engine::{Control, ImageName, Limits, NetworkMode};
 
 use super::checks::parse_bind_host;
 use super::error::ConfigError;
+use super::pool::{self, ReadyMachines};
 use super::resolve::{Resolved, Sources, resolve};
 use super::secret::Secret;
 
@@ -21,6 +22,7 @@ pub struct Settings {
     pub server: ServerSettings,
     pub auth: AuthSettings,
     pub sandboxes: SandboxSettings,
+    pub sessions: SessionSettings,
     pub ports: PortSettings,
     pub storage: StorageSettings,
     pub network: NetworkSettings,
@@ -69,7 +71,38 @@ pub struct SandboxSettings {
     pub stop_deadline: Duration,
     pub sweep_interval: Duration,
     pub concurrent_creates: Option<usize>,
+    pub pool: Vec<ReadyMachines>,
     pub keep_post_mortems: usize,
+}
+
+impl SandboxSettings {
+    /// What a sandbox gets whose caller does not say.
+    pub fn default_limits(&self, enforces_quota: bool) -> Limits {
+        let mebibytes = |mb: u64| mb.saturating_mul(MIB);
+        Limits {
+            cpu_millis: u32::try_from(self.default_vcpus * 1000).expect("in range"),
+            memory_bytes: mebibytes(self.default_memory_mb),
+            pids: self.default_pids,
+            disk_bytes: match self.default_disk {
+                DiskQuota::Required(bytes) => Some(bytes),
+                DiskQuota::WhereEnforced(bytes) => enforces_quota.then_some(bytes),
+                DiskQuota::Off => None,
+            },
+            tmp_bytes: self.default_tmp_bytes,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct SessionSettings {
+    pub api_key: Option<Secret>,
+    pub default_image: String,
+    /// Empty means all.
+    pub allowed_images: Vec<String>,
+    pub ttl: Duration,
+    pub max_exec_timeout: Duration,
+    pub network: NetworkMode,
+    pub workspaces: bool,
 }
 
 /// How much workspace a sandbox gets when its caller does not say.
@@ -128,13 +161,16 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
     let server = server(&table);
     let auth = auth(&table);
     let mut notices = std::mem::take(&mut table.notices);
-    notices.extend(weak_token(&server, &auth));
+    let sessions = sessions(&table);
+    let tokens = [("admin token", &auth.admin_token), ("API key", &sessions.api_key)];
+    notices.extend(tokens.iter().filter_map(|(name, token)| weak_token(&server, name, token)));
     Ok(Settings {
         data_dir: data_dir(&table, sources)?,
         ports: ports(&table, server.bind.ip()),
         server,
         auth,
-        sandboxes: sandboxes(&table),
+        sandboxes: sandboxes(&table)?,
+        sessions,
         storage: storage(&table),
         network: NetworkSettings {
             subnet: table.text("network.subnet").expect("has a default").to_owned(),
@@ -184,19 +220,18 @@ fn auth(table: &Resolved) -> AuthSettings {
     }
 }
 
-fn weak_token(server: &ServerSettings, auth: &AuthSettings) -> Option<String> {
-    let token = auth.admin_token.as_ref()?;
-    let short = token.expose().chars().count() < GOOD_TOKEN_CHARACTERS;
+fn weak_token(server: &ServerSettings, name: &str, token: &Option<Secret>) -> Option<String> {
+    let short = token.as_ref()?.expose().chars().count() < GOOD_TOKEN_CHARACTERS;
     (short && !server.bind.ip().is_loopback()).then(|| {
-        format!("the admin token is shorter than {GOOD_TOKEN_CHARACTERS} characters and the bind address is not loopback; use a longer one")
+        format!("the {name} is shorter than {GOOD_TOKEN_CHARACTERS} characters and the bind address is not loopback; use a longer one")
     })
 }
 
-fn sandboxes(table: &Resolved) -> SandboxSettings {
+fn sandboxes(table: &Resolved) -> Result<SandboxSettings, ConfigError> {
     let lifetime = millis(table, "sandboxes.max_lifetime_ms");
     let creates = count(table, "sandboxes.concurrent_creates");
     let image = table.text("sandboxes.default_image").and_then(|name| name.parse().ok());
-    SandboxSettings {
+    Ok(SandboxSettings {
         max: count(table, "sandboxes.max"),
         evict_idle: table.switch("sandboxes.evict_idle"),
         default_idle_ttl: millis(table, "sandboxes.default_idle_ttl_ms"),
@@ -215,7 +250,23 @@ fn sandboxes(table: &Resolved) -> SandboxSettings {
         stop_deadline: millis(table, "sandboxes.stop_deadline_ms"),
         sweep_interval: millis(table, "sandboxes.sweep_interval_ms"),
         concurrent_creates: (creates > 0).then_some(creates),
+        pool: pool::read(table)?,
         keep_post_mortems: count(table, "sandboxes.keep_post_mortems"),
+    })
+}
+
+fn sessions(table: &Resolved) -> SessionSettings {
+    SessionSettings {
+        api_key: table.secret("sessions.api_key"),
+        default_image: table.text("sessions.default_image").expect("has a default").to_owned(),
+        allowed_images: table.list("sessions.allowed_images"),
+        ttl: Duration::from_secs(table.number("sessions.ttl_seconds")),
+        max_exec_timeout: millis(table, "sessions.max_exec_timeout_ms"),
+        network: match table.text("sessions.network") {
+            Some("default") => NetworkMode::Default,
+            _ => NetworkMode::None,
+        },
+        workspaces: table.switch("sessions.workspaces"),
     }
 }
 

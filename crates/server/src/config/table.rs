@@ -3,7 +3,11 @@
 
 use super::checks;
 use super::setting::{Kind, Preset, Setting};
-use crate::limits::{DISK_MB, MEMORY_MB, PIDS, TMP_MB, VCPUS};
+use crate::limits::{
+    DISK_MB, EXEC_TIMEOUT_MS, MEMORY_MB, PIDS, SESSION_TTL_SECONDS, TMP_MB, VCPUS,
+};
+
+pub(super) const DEFAULT_VCPUS: &str = "sandboxes.default_vcpus";
 
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
@@ -199,7 +203,7 @@ pub const TABLE: &[Setting] = &[
         help: "Image of sandboxes whose runtime has no imported image of its name. `host` is this machine's /usr, read-only.",
     },
     Setting {
-        key: "sandboxes.default_vcpus",
+        key: DEFAULT_VCPUS,
         env: "SANDBANK_DEFAULT_VCPUS",
         aliases: &[],
         flag: Some("default-vcpus"),
@@ -280,6 +284,15 @@ pub const TABLE: &[Setting] = &[
         help: "Sandboxes made at the same time, further ones wait; 0 lets the engine say.",
     },
     Setting {
+        key: "sandboxes.pool",
+        env: "SANDBANK_POOL",
+        aliases: &[],
+        flag: Some("pool"),
+        kind: Kind::List(checks::POOL),
+        default: Preset::Empty,
+        help: "Machines kept ready per image, so that creating a sandbox only takes one; at most 256 in all, besides `sandboxes.max`. They have the default limits, and only a create that asks for exactly these is served. An image that is not there yet is waited for.",
+    },
+    Setting {
         key: "sandboxes.keep_post_mortems",
         env: "SANDBANK_KEEP_POST_MORTEMS",
         aliases: &[],
@@ -287,6 +300,69 @@ pub const TABLE: &[Setting] = &[
         kind: Kind::Integer { min: 0, max: 1_000_000 },
         default: Preset::Text("1000"),
         help: "Records of ended sandboxes that are kept; the oldest go first.",
+    },
+    Setting {
+        key: "sessions.api_key",
+        env: "SANDBANK_API_KEY",
+        aliases: &[],
+        flag: None,
+        kind: Kind::Secret,
+        default: Preset::Empty,
+        help: "A token that may make and use sandboxes, but no images and tokens: what Sandkasten's clients call their API key. Without it, the tokens of this server are used, on a loopback address too.",
+    },
+    Setting {
+        key: "sessions.default_image",
+        env: "SANDBANK_SESSION_IMAGE",
+        aliases: &[],
+        flag: Some("session-image"),
+        kind: Kind::Text(checks::SESSION_IMAGE),
+        default: Preset::Text("base"),
+        help: "Image of a session whose caller names none. `base`, `python` and `node` stand for an imported image of that name, else for sandboxes.default_image.",
+    },
+    Setting {
+        key: "sessions.allowed_images",
+        env: "SANDBANK_SESSION_IMAGES",
+        aliases: &[],
+        flag: Some("session-images"),
+        kind: Kind::List(checks::SESSION_IMAGE),
+        default: Preset::Empty,
+        help: "Images that sessions may have; none here means all there are.",
+    },
+    Setting {
+        key: "sessions.ttl_seconds",
+        env: "SANDBANK_SESSION_TTL_SECONDS",
+        aliases: &[],
+        flag: Some("session-ttl-seconds"),
+        kind: Kind::Integer { min: 1, max: *SESSION_TTL_SECONDS.end() },
+        default: Preset::Text("1800"),
+        help: "How long a session may stay unused before it is deleted, where its caller does not say.",
+    },
+    Setting {
+        key: "sessions.max_exec_timeout_ms",
+        env: "SANDBANK_MAX_EXEC_TIMEOUT_MS",
+        aliases: &[],
+        flag: Some("max-exec-timeout-ms"),
+        kind: Kind::Integer { min: 1, max: *EXEC_TIMEOUT_MS.end() },
+        default: Preset::Text("120000"),
+        help: "The longest that a command of a session may run; callers who ask for more, or for nothing, get this.",
+    },
+    Setting {
+        key: "sessions.network",
+        env: "SANDBANK_SESSION_NETWORK",
+        aliases: &[],
+        flag: Some("session-network"),
+        kind: Kind::Choice(&["none", "default"]),
+        default: Preset::Text("none"),
+        help: "Who sessions may reach: nobody, or public addresses.",
+    },
+    Setting {
+        key: "sessions.workspaces",
+        env: "SANDBANK_SESSION_WORKSPACES",
+        aliases: &[],
+        flag: Some("session-workspaces"),
+        kind: Kind::Switch,
+        default: Preset::Text("true"),
+        help: "Whether sessions may name a workspace that is kept when they end.",
     },
     Setting {
         key: "ports.publish_address",

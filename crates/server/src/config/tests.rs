@@ -213,3 +213,114 @@ fn a_person_without_a_home_is_told_to_name_a_directory() {
 fn the_committed_page_matches_the_table() {
     crate::committed::check("docs/configuration.md", &markdown());
 }
+
+fn with_yaml(text: &str) -> (tempfile::TempDir, Sources) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("sandkasten.yaml"), text).unwrap();
+    let directory = Some(dir.path().to_owned());
+    (dir, Sources { directory, is_root: true, ..Sources::default() })
+}
+
+#[test]
+fn sandkastens_file_is_understood() {
+    let (_dir, sources) = with_yaml(
+        "listen: 127.0.0.1:9999\napi_key: sk-1\ndata_dir: /srv/sk/\ndefault_image: python\n\
+         allowed_images: [base, python]\nsession_ttl_seconds: 60\ndefaults:\n  cpu_limit: 1.0\n  \
+         mem_limit_mb: 512\n  pids_limit: 256\n  max_exec_timeout_ms: 5000\n  \
+         network_mode: bridge\nworkspace:\n  enabled: false\n",
+    );
+    let settings = load(&sources).unwrap();
+    assert_eq!(settings.server.bind.to_string(), "127.0.0.1:9999");
+    assert_eq!(settings.data_dir.to_str(), Some("/srv/sk/sandbank"));
+    assert_eq!(settings.sandboxes.default_vcpus, 1);
+    assert_eq!((settings.sandboxes.default_memory_mb, settings.sandboxes.default_pids), (512, 256));
+    let sessions = settings.sessions;
+    assert_eq!(sessions.api_key.unwrap().expose(), "sk-1");
+    assert_eq!((sessions.default_image.as_str(), sessions.ttl.as_secs()), ("python", 60));
+    assert_eq!(sessions.allowed_images, ["base", "python"]);
+    assert_eq!(sessions.max_exec_timeout.as_millis(), 5000);
+    assert_eq!(sessions.network, sandbank_engine::NetworkMode::Default);
+    assert!(!sessions.workspaces);
+    assert_eq!(settings.notices.len(), 1, "{:?}", settings.notices);
+    assert!(settings.notices[0].contains("is read"), "{:?}", settings.notices);
+}
+
+#[test]
+fn sandkastens_names_stand_below_ours_and_say_where_they_are_from() {
+    let (_dir, mut sources) =
+        with_yaml("session_ttl_seconds: 1\nlisten: 127.0.0.1:1001\ndefault_image: node\n");
+    let (_other, file) = with_file("[sessions]\nttl_seconds = 2\n");
+    sources.flags = file.flags;
+    let ttl = |sources: &Sources| load(sources).unwrap().sessions.ttl.as_secs();
+    assert_eq!(ttl(&sources), 2, "our file stands above theirs");
+    sources.env.insert("SANDKASTEN_SESSION_TTL_SECONDS".into(), "3".into());
+    assert_eq!(ttl(&sources), 3, "their environment stands above our file");
+    sources.env.insert("SANDBANK_SESSION_TTL_SECONDS".into(), "4".into());
+    assert_eq!(ttl(&sources), 4, "our environment stands above theirs");
+    sources.flags = sources.flags.clone().with("sessions.ttl_seconds", "5");
+    assert_eq!(ttl(&sources), 5, "a flag stands above all");
+    let rows = explain(&sources).unwrap();
+    let of = |key: &str| rows.iter().find(|row| row.setting.key == key).unwrap();
+    let image = &of("sessions.default_image").origin;
+    assert!(matches!(image, Origin::SandkastenFile { key: "default_image", .. }), "{image}");
+    assert!(of("server.port").origin.to_string().contains("the key listen in "), "{image}");
+}
+
+#[test]
+fn what_means_nothing_here_is_said_and_what_would_weaken_is_refused() {
+    for (text, part) in [
+        ("db_path: /x", "the database is in the data directory"),
+        ("db_max_open_conns: 4", "db_max_open_conns"),
+        ("playground_config_path: x", "no playground"),
+        ("security:\n  seccomp: off", "always on"),
+        ("defaults: {readonly_rootfs: false}", "always read-only"),
+        ("defaults: {exec_mode: stateless}", "keeps the state"),
+        ("dashboard: {enabled: true}", "no dashboard"),
+        ("auto_pull: {enabled: true}", "sandbank image import"),
+        ("sesion_ttl_seconds: 5", "did you mean \"session_ttl_seconds\"?"),
+        ("colour: red", "unknown key \"colour\""),
+    ] {
+        let (_dir, sources) = with_yaml(text);
+        let found = load(&sources).unwrap().notices[1..].join("\n");
+        assert!(found.contains(part), "{text}: {found}");
+    }
+    let quiet =
+        "security: {seccomp: strict}\ndashboard: {enabled: false}\ndefaults: {exec_mode: stateful}";
+    let (_dir, sources) = with_yaml(quiet);
+    assert_eq!(load(&sources).unwrap().notices.len(), 1);
+    for (text, part) in [
+        ("defaults: {network_mode: host}", "never given to a sandbox"),
+        ("defaults: {cpu_limit: 0.5}", "whole number of cores"),
+        ("listen: everywhere", "an address and a port"),
+        ("defaults: {mem_limit_mb: 1}", "defaults.mem_limit_mb"),
+        ("a: [", "not usable YAML"),
+    ] {
+        let (_dir, sources) = with_yaml(text);
+        assert!(error(&sources).contains(part), "{text}: {}", error(&sources));
+    }
+    let text = error(&with_env(&[("SANDKASTEN_NETWORK_MODE", "host")]));
+    assert!(text.contains("SANDKASTEN_NETWORK_MODE"), "{text}");
+    let slip = load(&with_env(&[("SANDKASTEN_API_KEI", "secret")])).unwrap().notices;
+    assert_eq!(
+        slip,
+        ["SANDKASTEN_API_KEI is set, but is not a setting; did you mean SANDKASTEN_API_KEY?"]
+    );
+}
+
+#[test]
+fn a_file_that_others_may_write_to_is_not_read_from_the_working_directory() {
+    use std::os::unix::fs::PermissionsExt;
+    let (dir, sources) = with_yaml("session_ttl_seconds: 7");
+    assert_eq!(load(&sources).unwrap().sessions.ttl.as_secs(), 7);
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(dir.path().join("sandkasten.yaml"), open).unwrap();
+    let settings = load(&sources).unwrap();
+    assert_eq!(settings.sessions.ttl.as_secs(), 1800);
+    assert!(settings.notices[0].contains("is not read"), "{:?}", settings.notices);
+    let named = ConfigFlags {
+        sandkasten_config: Some(dir.path().join("sandkasten.yaml")),
+        ..ConfigFlags::default()
+    };
+    let settings = load(&Sources { flags: named, ..with_env(&[]) }).unwrap();
+    assert_eq!(settings.sessions.ttl.as_secs(), 7, "whoever names it means it");
+}

@@ -65,7 +65,7 @@ fn engine_status(error: &EngineError) -> StatusCode {
     match error {
         EngineError::NotFound(_) | EngineError::Dead(_) => StatusCode::NOT_FOUND,
         EngineError::ImageNotFound(_) | EngineError::BadImage(_) => StatusCode::BAD_REQUEST,
-        EngineError::ImageInUse(_) => StatusCode::CONFLICT,
+        EngineError::ImageInUse(_) | EngineError::WorkspaceInUse { .. } => StatusCode::CONFLICT,
         EngineError::StorageFull(_) => StatusCode::INSUFFICIENT_STORAGE,
         EngineError::ControlUnavailable { .. }
         | EngineError::Exhausted(_)

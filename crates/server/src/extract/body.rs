@@ -25,6 +25,24 @@ pub(crate) struct Loose(pub(crate) Map<String, Value>);
 /// A JSON object of exactly this type, for our own routes. An empty body is `{}`.
 pub(crate) struct Strict<T>(pub(crate) T);
 
+/// A JSON object of this type, each of whose keys stands once, also those that it does not know. An
+/// empty body is `{}`.
+pub(crate) struct Once<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Once<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let Whole(bytes) = Whole::from_request(request, app).await?;
+        let text = if bytes.is_empty() { b"{}" } else { &*bytes };
+        let UniqueKeys(value) = serde_json::from_slice(text).map_err(|error| bad_json(&error))?;
+        if !value.is_object() {
+            return Err(ApiError::bad_request("bad_body", "the request body must be an object"));
+        }
+        serde_json::from_value(value).map(Self).map_err(|error| bad_json(&error))
+    }
+}
+
 impl FromRequest<App> for Whole {
     type Rejection = ApiError;
 
@@ -32,6 +50,11 @@ impl FromRequest<App> for Whole {
         let limits = &app.settings().server;
         read_in_time(request, limits.max_body_bytes, limits.body_timeout).await.map(Self)
     }
+}
+
+/// A body with a limit of its own.
+pub(crate) async fn read_whole(request: Request, app: &App, limit: usize) -> ApiResult<Bytes> {
+    read_in_time(request, limit, app.settings().server.body_timeout).await
 }
 
 impl FromRequest<App> for Loose {

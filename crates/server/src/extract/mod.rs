@@ -8,7 +8,7 @@ mod query;
 mod unique_keys;
 mod upload;
 
-pub(crate) use body::{Loose, Strict, Whole, bad_json};
+pub(crate) use body::{Loose, Once, Strict, Whole, bad_json, read_whole};
 pub(crate) use ids::{CommandPath, SandboxPath, Segments};
 pub(crate) use query::Query;
 pub(crate) use upload::Upload;

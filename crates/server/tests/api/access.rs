@@ -16,7 +16,8 @@ const SANDBOXD: &[(&str, &str)] = &[
     ("GET", "/v1/sandboxes/{id}/files:read"),
     ("GET", "/v1/sandboxes/{id}/ports/{port}"),
 ];
-const PUBLIC: &[(&str, &str)] = &[("GET", "/v1/health"), ("GET", "/openapi.json")];
+const PUBLIC: &[(&str, &str)] =
+    &[("GET", "/v1/health"), ("GET", "/healthz"), ("GET", "/openapi.json")];
 
 /// Every documented (method, path), with ids that look real and name nothing.
 async fn every_route(world: &World) -> Vec<(String, String, String)> {
@@ -25,15 +26,20 @@ async fn every_route(world: &World) -> Vec<(String, String, String)> {
     let mut routes = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
+            let path_id = if path.starts_with("/v1/sessions/") {
+                "0123abcd-0ef"
+            } else {
+                "sbaaaaaaaaaaaaaaaa"
+            };
             let url = path
-                .replace("{id}", "sbaaaaaaaaaaaaaaaa")
+                .replace("{id}", path_id)
                 .replace("{commandId}", "c1")
                 .replace("{port}", "80")
                 .replace("{name}", "nothing");
             routes.push((method.to_uppercase(), path.clone(), url));
         }
     }
-    assert!(routes.len() > 35, "only {} routes are documented", routes.len());
+    assert!(routes.len() > 52, "only {} routes are documented", routes.len());
     routes
 }
 
@@ -125,6 +131,22 @@ async fn sandboxds_configured_token_is_accepted_beside_the_one_in_the_file() {
 }
 
 #[tokio::test]
+async fn the_api_key_uses_sandboxes_and_is_no_admin() {
+    let world = World::with_env(&[("SANDKASTEN_API_KEY", "sk-key")]).await;
+    let call = |path: &str, token: &str| world.open("GET", path).bearer_auth(token).send();
+    for (path, token, status) in [
+        ("/v1/sessions", "sk-key", 200),
+        ("/v1/sandboxes", "sk-key", 200),
+        ("/v1/tokens", "sk-key", 403),
+        ("/v1/sessions", "sk-kez", 401),
+        ("/v1/tokens", world.token.as_str(), 200),
+        ("/v1/sessions", world.token.as_str(), 200),
+    ] {
+        assert_eq!(call(path, token).await.unwrap().status(), status, "{path} {token}");
+    }
+}
+
+#[tokio::test]
 async fn every_documented_route_is_served_with_a_token() {
     let world = World::start().await;
     for (method, path, url) in every_route(&world).await {
@@ -136,6 +158,7 @@ async fn every_documented_route_is_served_with_a_token() {
         if status == 404 && method != "HEAD" {
             let body: Value = response.json().await.unwrap();
             assert_ne!(body["code"], "route_not_found", "{method} {path}");
+            assert_ne!(body["details"]["code"], "route_not_found", "{method} {path}");
         }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use sandbank_engine::{
     Capabilities, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
-    ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream,
+    ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream, WorkspaceId,
+    WorkspaceInfo,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -100,6 +101,14 @@ impl Engine for Breakable {
 
     async fn wait_dead(&self, id: &SandboxId) -> Result<DeathCause, EngineError> {
         self.inner.wait_dead(id).await
+    }
+
+    async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, EngineError> {
+        self.inner.workspaces().await
+    }
+
+    async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        self.inner.remove_workspace(id).await
     }
 
     async fn images(&self) -> Result<Vec<ImageInfo>, EngineError> {

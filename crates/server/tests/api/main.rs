@@ -18,6 +18,7 @@ mod logs;
 mod process_engine;
 mod raw_files;
 mod sandboxes;
+mod sessions;
 mod shutdown;
 mod tokens;
 mod world;

@@ -70,9 +70,11 @@ impl World {
         let engine = Breakable::new();
         let lives = sandbank_orchestrator::Settings {
             max_sandboxes: settings.sandboxes.max,
+            pool: settings.sandboxes.pool_entries(false),
             ..sandbank_orchestrator::Settings::default()
         };
         let orchestrator = Orchestrator::start(lives, engine.clone(), store.clone()).await.unwrap();
+        orchestrator.fill_pool();
         let token = TokenFile::open(data.path()).unwrap().token;
         let listener = TcpListener::bind(settings.server.bind).await.unwrap();
         let address = listener.local_addr().unwrap();

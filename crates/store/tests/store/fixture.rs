@@ -24,6 +24,7 @@ pub(crate) fn row(key: &str) -> SandboxRow {
             tmp_bytes: 128 << 20,
         },
         ports: vec![3000, 8080],
+        workspace: Some("project".parse().unwrap()),
         created_at_ms: 1_700_000_000_000,
         lease: LeaseRow {
             idle_ttl_ms: 900_000,

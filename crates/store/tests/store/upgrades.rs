@@ -9,7 +9,8 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
 
 /// By schema, from 1 on.
-const SHIPPED: [&str; 1] = [include_str!("fixtures/schema-1.sql")];
+const SHIPPED: [&str; 2] =
+    [include_str!("fixtures/schema-1.sql"), include_str!("fixtures/schema-2.sql")];
 
 #[tokio::test]
 async fn every_schema_that_shipped_is_upgraded_with_its_data() {
@@ -19,15 +20,15 @@ async fn every_schema_that_shipped_is_upgraded_with_its_data() {
         let path = directory.path().join("sandbank.db");
         load(&path, fixture).await;
         let store = Store::open(&path).await.unwrap();
-        holds_everything(&store).await;
+        holds_everything(&store, index + 1).await;
         store.close().await;
         assert_eq!(schema(&path).await, fresh_schema().await, "schema {}", index + 1);
         // And again, as after a restart.
-        holds_everything(&Store::open(&path).await.unwrap()).await;
+        holds_everything(&Store::open(&path).await.unwrap(), index + 1).await;
     }
 }
 
-async fn holds_everything(store: &Store) {
+async fn holds_everything(store: &Store, schema: usize) {
     assert_eq!(store.instance_id().as_str(), "iabcdefgh");
     let open = store.sandboxes().open().await.unwrap();
     assert_eq!(open.len(), 1);
@@ -38,6 +39,8 @@ async fn holds_everything(store: &Store) {
         (NetworkMode::Default, [3000, 8080].as_slice())
     );
     assert_eq!(row.limits.disk_bytes, Some(8 << 30));
+    let workspace = row.workspace.as_ref().map(ToString::to_string);
+    assert_eq!(workspace.as_deref(), (schema >= 2).then_some("project"));
     assert_eq!((row.lease.idle_ttl_ms, row.lease.commands), (900_000, 2));
     assert_eq!(row.lease.last_active.boot_ms, 5000);
     assert_eq!(row.lease.ends_at.unwrap().wall_ms, 1_700_003_600_000);

@@ -71,6 +71,7 @@ fn probe_spec() -> MachineSpec {
         },
         network: NetworkMode::None,
         env: Default::default(),
+        workspace: None,
     }
 }
 

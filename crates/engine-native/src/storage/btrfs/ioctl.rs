@@ -57,6 +57,20 @@ struct QgroupCreate {
     id: u64,
 }
 
+/// `struct btrfs_ioctl_qgroup_limit_args`. The id 0 means the subvolume of the descriptor.
+#[repr(C)]
+struct QgroupLimit {
+    id: u64,
+    flags: u64,
+    max_referenced: u64,
+    max_exclusive: u64,
+    reserved_referenced: u64,
+    reserved_exclusive: u64,
+}
+
+/// As a limit: takes it away.
+const NO_LIMIT: u64 = u64::MAX;
+
 /// `struct btrfs_ioctl_ino_lookup_args`.
 #[repr(C)]
 struct InodeLookup {
@@ -154,6 +168,19 @@ pub(super) fn snapshot(
     quota: Option<u64>,
 ) -> io::Result<()> {
     make(dir, 23, volume_args(name, i64::from(source.as_fd().as_raw_fd()))?, quota)
+}
+
+/// Changes how much the subvolume that holds `fd` may refer to.
+pub(super) fn limit(fd: impl AsFd, bytes: Option<u64>) -> io::Result<()> {
+    let mut limit = QgroupLimit {
+        id: 0,
+        flags: LIMIT_MAX_REFERENCED,
+        max_referenced: bytes.unwrap_or(NO_LIMIT),
+        max_exclusive: 0,
+        reserved_referenced: 0,
+        reserved_exclusive: 0,
+    };
+    call(fd, READ, 43, &mut limit)
 }
 
 /// Unlinks a subvolume; the kernel's cleaner frees its blocks later.

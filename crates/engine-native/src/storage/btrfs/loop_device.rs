@@ -66,9 +66,27 @@ fn configure(device: &File, backing: &File, flags: u32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Attaches `file` to a free device, without the host caching its blocks a second time where the
+/// The device that `file` has already. A file system that was unmounted here may live on in other
+/// mount namespaces for a while, and must not be reached through two devices.
+fn attached(file: &Path) -> Option<LoopDevice> {
+    let devices = std::fs::read_dir("/sys/block").ok()?.flatten();
+    devices.map(|entry| Path::new("/dev").join(entry.file_name())).find_map(|path| {
+        let has_it = || backing_file(&path).is_ok_and(|backing| Path::new(&backing) == file);
+        if !has_it() {
+            return None;
+        }
+        let device = open(&path).ok()?;
+        // It may have been cleared before it was opened, and not since.
+        has_it().then_some(LoopDevice { path, _device: device })
+    })
+}
+
+/// Attaches `file` to a free device if it has none yet, without the host caching its blocks a second time where the
 /// file system underneath can do that.
 pub(super) fn attach(file: &Path) -> io::Result<LoopDevice> {
+    if let Some(device) = attached(file) {
+        return Ok(device);
+    }
     let backing = open(file)?;
     let control = open(Path::new("/dev/loop-control"))?;
     for _ in 0..LOOP_ATTEMPTS {
@@ -108,4 +126,27 @@ pub(super) fn backing_file(device: &Path) -> io::Result<String> {
     let name = device.file_name().unwrap_or_default();
     let attribute = Path::new("/sys/block").join(name).join("loop/backing_file");
     Ok(std::fs::read_to_string(attribute)?.trim_end_matches('\n').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_never_has_two_devices() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: loop devices need root");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (dir.path().join("one"), dir.path().join("other"));
+        for file in [&one, &other] {
+            File::create(file).unwrap().set_len(1 << 20).unwrap();
+        }
+        let (first, second) = (attach(&one).unwrap(), attach(&one).unwrap());
+        assert_eq!(first.path, second.path);
+        assert_ne!(first.path, attach(&other).unwrap().path);
+        drop(first);
+        assert_eq!(attach(&one).unwrap().path, second.path, "it is still in use");
+    }
 }

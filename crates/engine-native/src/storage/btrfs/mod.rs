@@ -17,14 +17,15 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sandbank_engine::{EngineError, SandboxId};
+use sandbank_engine::{EngineError, SandboxId, WorkspaceId};
 
 use self::ioctl::QuotaMode;
 use self::pool::Pool;
 use super::limits::{HOST_RESERVE_BYTES, MIN_QUOTA_BYTES};
-use super::{Storage, hand_over, ids_in, make_private_dir, tree};
+use super::{Storage, hand_over, has_any, ids_in, make_private_dir, tree};
 
 const SUBVOLUMES: &str = "subvolumes";
+const KEPT: &str = "subvolumes-kept";
 const BTRFS_SUPER_MAGIC: u64 = 0x9123_683E;
 /// Where tools are looked for, whatever environment the daemon was started with.
 const TOOL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -32,6 +33,8 @@ const TOOL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 pub(super) struct Btrfs {
     /// Holds one subvolume per sandbox.
     dir: PathBuf,
+    /// Holds one subvolume per kept workspace.
+    kept: PathBuf,
     /// `/sys/fs/btrfs/<id>/qgroups`: the live numbers of every subvolume.
     qgroups: PathBuf,
     /// The file system below the pool's sparse file, which can run out before the pool does.
@@ -40,7 +43,9 @@ pub(super) struct Btrfs {
 }
 
 pub(super) fn has_workspaces(data_dir: &Path) -> bool {
-    pool::exists(data_dir) || ids_in(&data_dir.join(SUBVOLUMES)).is_ok_and(|ids| !ids.is_empty())
+    pool::exists(data_dir)
+        || has_any::<SandboxId>(&data_dir.join(SUBVOLUMES))
+        || has_any::<WorkspaceId>(&data_dir.join(KEPT))
 }
 
 fn qgroups_of(fs: &File) -> io::Result<PathBuf> {
@@ -78,7 +83,7 @@ pub(super) fn open_with_full_quotas(dir: &Path, bytes: u64) -> Result<Btrfs, Eng
 impl Btrfs {
     pub(super) fn open(data_dir: &Path, pool_bytes: u64) -> Result<Self, EngineError> {
         if !pool::exists(data_dir) && is_btrfs_with_quotas(data_dir) {
-            return Self::over(data_dir.join(SUBVOLUMES), None, None);
+            return Self::over(data_dir, None, None);
         }
         let pool = Pool::open(data_dir, pool_bytes)?;
         let root =
@@ -87,11 +92,14 @@ impl Btrfs {
         if !on {
             enable_quotas(&root)?;
         }
-        Self::over(pool.mount_point.join(SUBVOLUMES), Some(data_dir.to_owned()), Some(pool))
+        let top = pool.mount_point.clone();
+        Self::over(&top, Some(data_dir.to_owned()), Some(pool))
     }
 
-    fn over(dir: PathBuf, host: Option<PathBuf>, pool: Option<Pool>) -> Result<Self, EngineError> {
+    fn over(top: &Path, host: Option<PathBuf>, pool: Option<Pool>) -> Result<Self, EngineError> {
+        let (dir, kept) = (top.join(SUBVOLUMES), top.join(KEPT));
         make_private_dir(&dir)?;
+        make_private_dir(&kept)?;
         let dir_fd = File::open(&dir).map_err(EngineError::io("open the workspace directory"))?;
         let qgroups =
             qgroups_of(&dir_fd).map_err(EngineError::io("identify the workspace file system"))?;
@@ -101,12 +109,7 @@ impl Btrfs {
                 qgroups.display()
             )));
         }
-        Ok(Self { dir, qgroups, host, pool })
-    }
-
-    /// Opened for each call: a descriptor kept here would keep the pool from being unmounted.
-    fn dir_fd(&self) -> io::Result<File> {
-        File::open(&self.dir)
+        Ok(Self { dir, kept, qgroups, host, pool })
     }
 
     fn check_room(&self) -> Result<(), EngineError> {
@@ -123,11 +126,12 @@ impl Btrfs {
         Ok(())
     }
 
-    fn open_workspace(&self, id: &SandboxId) -> Result<File, EngineError> {
-        File::open(self.path(id)).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => EngineError::NotFound(id.clone()),
-            _ => EngineError::io("open the workspace")(error),
-        })
+    /// None when it is not there.
+    fn open_workspace(&self, path: &Path) -> Result<Option<File>, EngineError> {
+        match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.map(Some).map_err(EngineError::io("open the workspace")),
+        }
     }
 
     fn qgroup(&self, workspace: &File, attribute: &str) -> io::Result<u64> {
@@ -136,15 +140,19 @@ impl Btrfs {
         text.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
     }
 
-    fn destroy(&self, id: &SandboxId) -> io::Result<()> {
-        match self.dir_fd().and_then(|dir| ioctl::destroy(dir, id.as_str())) {
+    fn destroy(&self, dir: &Path, name: &str) -> io::Result<()> {
+        match File::open(dir).and_then(|dir| ioctl::destroy(dir, name)) {
             // Nested subvolumes, or not a subvolume at all.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTEMPTY | libc::EINVAL)) => {
-                tree::remove_tree(&self.path(id))
+                tree::remove_tree(&dir.join(name))
             }
             other => other,
         }
     }
+}
+
+fn at_least(quota: u64) -> u64 {
+    quota.max(MIN_QUOTA_BYTES)
 }
 
 impl Storage for Btrfs {
@@ -156,51 +164,69 @@ impl Storage for Btrfs {
         true
     }
 
-    fn create(&self, id: &SandboxId, quota: Option<u64>) -> Result<PathBuf, EngineError> {
-        self.check_room()?;
-        let quota = quota.map(|bytes| bytes.max(MIN_QUOTA_BYTES));
-        self.dir_fd()
-            .and_then(|dir| ioctl::create(dir, id.as_str(), quota))
-            .map_err(EngineError::io("create the workspace"))?;
-        let path = self.path(id);
-        hand_over(&path)?;
-        Ok(path)
-    }
-
     fn root(&self) -> &Path {
         &self.dir
     }
 
-    fn usage(&self, id: &SandboxId) -> Result<u64, EngineError> {
-        let workspace = self.open_workspace(id)?;
+    fn kept_root(&self) -> &Path {
+        &self.kept
+    }
+
+    fn create_in(
+        &self,
+        dir: &Path,
+        name: &str,
+        quota: Option<u64>,
+    ) -> Result<PathBuf, EngineError> {
+        self.check_room()?;
+        // Opened for each call: a descriptor that is kept would keep the pool from being unmounted.
+        File::open(dir)
+            .and_then(|dir| ioctl::create(dir, name, quota.map(at_least)))
+            .map_err(EngineError::io("create the workspace"))?;
+        let path = dir.join(name);
+        hand_over(&path)?;
+        Ok(path)
+    }
+
+    fn usage_of(&self, path: &Path) -> Result<Option<u64>, EngineError> {
+        let Some(workspace) = self.open_workspace(path)? else { return Ok(None) };
         let step = "measure the workspace";
         let settled = self.qgroup(&workspace, "referenced").map_err(EngineError::io(step))?;
         // Written, but not yet given to the file system's trees.
         let pending = self.qgroup(&workspace, "rsv_data").map_err(EngineError::io(step))?;
-        Ok(settled + pending)
+        Ok(Some(settled + pending))
+    }
+
+    fn quota_of(&self, path: &Path) -> Result<Option<u64>, EngineError> {
+        let Some(workspace) = self.open_workspace(path)? else { return Ok(None) };
+        let quota = self
+            .qgroup(&workspace, "max_referenced")
+            .map_err(EngineError::io("read the workspace's quota"))?;
+        Ok(Some(quota).filter(|bytes| *bytes > 0))
+    }
+
+    fn set_quota(&self, path: &Path, quota: Option<u64>) -> Result<(), EngineError> {
+        File::open(path)
+            .and_then(|workspace| ioctl::limit(workspace, quota.map(at_least)))
+            .map_err(EngineError::io("set the workspace's quota"))
     }
 
     fn snapshot(&self, id: &SandboxId, to: &SandboxId) -> Result<PathBuf, EngineError> {
         self.check_room()?;
-        let workspace = self.open_workspace(id)?;
-        let quota = self
-            .qgroup(&workspace, "max_referenced")
-            .map_err(EngineError::io("read the workspace's quota"))?;
-        let quota = Some(quota).filter(|bytes| *bytes > 0);
-        self.dir_fd()
+        let workspace = self.open_workspace(&self.path(id))?;
+        let workspace = workspace.ok_or_else(|| EngineError::NotFound(id.clone()))?;
+        let quota = self.quota_of(&self.path(id))?;
+        File::open(&self.dir)
             .and_then(|dir| ioctl::snapshot(dir, to.as_str(), &workspace, quota))
             .map_err(EngineError::io("snapshot the workspace"))?;
         Ok(self.path(to))
     }
 
-    fn delete(&self, id: &SandboxId) -> Result<(), EngineError> {
-        let workspace = match self.open_workspace(id) {
-            Err(EngineError::NotFound(_)) => return Ok(()),
-            other => other?,
-        };
+    fn delete_in(&self, dir: &Path, name: &str) -> Result<(), EngineError> {
+        let Some(workspace) = self.open_workspace(&dir.join(name))? else { return Ok(()) };
         let qgroup = ioctl::subvolume_id(&workspace).ok();
         drop(workspace);
-        match self.destroy(id) {
+        match self.destroy(dir, name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(EngineError::io("delete the workspace")(error));
             }
@@ -208,7 +234,7 @@ impl Storage for Btrfs {
         }
         if let Some(qgroup) = qgroup {
             // Kernels since 6.11 do this themselves when the last block is free, and refuse now.
-            let _ = self.dir_fd().and_then(|dir| ioctl::remove_qgroup(dir, qgroup));
+            let _ = File::open(dir).and_then(|dir| ioctl::remove_qgroup(dir, qgroup));
         }
         Ok(())
     }
@@ -217,8 +243,9 @@ impl Storage for Btrfs {
         ids_in(&self.dir)
     }
 
-    fn close(&self) {
+    fn close(&self, kept_in_use: bool) {
         if let Some(pool) = &self.pool
+            && !kept_in_use
             && self.list().is_ok_and(|ids| ids.is_empty())
         {
             pool.unmount();

@@ -8,13 +8,16 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use rustix::fs::{FlockOperation, IFlags};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 use sandbank_engine::EngineError;
 
 use super::{ioctl, loop_device};
-use crate::storage::limits::MIN_POOL_BYTES;
+use crate::limits::KERNEL_POLL;
+use crate::storage::limits::{MIN_POOL_BYTES, UNMOUNT_PATIENCE};
 use crate::storage::make_private_dir;
 
 const IMAGE: &str = "pool.img";
@@ -119,10 +122,19 @@ impl Pool {
         }
     }
 
-    /// Unmounts; a pool that something still uses stays.
+    /// Unmounts; a pool that something still uses after a while stays.
     pub(super) fn unmount(&self) {
-        if let Err(error) = rustix::mount::unmount(&self.mount_point, UnmountFlags::empty()) {
-            tracing::debug!(%error, "the pool stays mounted");
+        let deadline = Instant::now() + UNMOUNT_PATIENCE;
+        loop {
+            match rustix::mount::unmount(&self.mount_point, UnmountFlags::empty()) {
+                Ok(()) => return,
+                // The last look at a workspace, or the last process of a sandbox, is about to end.
+                Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(KERNEL_POLL),
+                Err(error) => {
+                    tracing::warn!(%error, at = %self.mount_point.display(), "the pool stays mounted");
+                    return;
+                }
+            }
         }
     }
 }

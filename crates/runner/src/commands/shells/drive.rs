@@ -77,7 +77,7 @@ impl Script<'_> {
             *place = None;
             return None;
         }
-        self.sweep(process);
+        self.sweep(process).await;
         Some(match event {
             Event::Reported(report) => {
                 if self.command.spec().pty.is_some() {
@@ -90,7 +90,14 @@ impl Script<'_> {
                 self.remember_last_words(process);
                 self.commands.launcher.return_lease(process.lease.as_ref());
                 *place = None;
-                self.turn.shell.memory.borrow_mut().status = 0;
+                let cwd = {
+                    let mut memory = self.turn.shell.memory.borrow_mut();
+                    memory.status = 0;
+                    memory.cwd.clone()
+                };
+                if let Some(cwd) = cwd {
+                    self.command.set_shell_cwd(&cwd);
+                }
                 self.commands.launcher.look_for_oom_kills();
                 let mut circumstances = self.command.circumstances().borrow_mut();
                 circumstances.oom_killed = is_unexplained_kill(status, &circumstances)
@@ -306,13 +313,14 @@ impl Script<'_> {
         read_any(&self.commands.buffers, stdout, stderr, terminal).await
     }
 
-    /// What the script wrote is in the pipes by the time it is over.
-    fn sweep(&self, process: &mut Process) {
+    /// What the script wrote is in the pipes by the time it is over. Readers who keep up miss nothing
+    /// of it.
+    async fn sweep(&self, process: &mut Process) {
         for source in [&mut process.stdout, &mut process.stderr, &mut process.terminal] {
             let mut left = PIPE_BYTES;
-            while left > 0
-                && let Read::Data(data) = source.read_now(&self.commands.buffers)
-            {
+            while left > 0 {
+                self.command.output().room().await;
+                let Read::Data(data) = source.read_now(&self.commands.buffers) else { break };
                 left = left.saturating_sub(data.len().max(1));
                 self.commands.record(self.command, source.stream(), data);
             }

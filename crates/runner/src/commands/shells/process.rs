@@ -50,9 +50,11 @@ impl Process {
     ) -> Result<Self, Fault> {
         let (path, directory) = match launcher.open_cwd(cwd) {
             Err(_) if cwd.is_some() => launcher.open_cwd(None)?,
-            opened => opened?,
+            // By the name that the shell before it had for it, where that was another.
+            Ok((path, directory)) => (cwd.map_or(path, str::to_owned), directory),
+            Err(fault) => return Err(fault),
         };
-        let mut environment = launcher.base_environment().clone();
+        let mut environment = launcher.base_environment();
         environment.insert("PWD".to_owned(), path);
         let marker = format!("shell-{name}");
         environment.insert(MARKER.to_owned(), marker.clone());

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::auth::Caller;
 
 /// `status` is the one that came with the start.
-pub(super) fn log(
+pub(in crate::dialects) fn log(
     app: &App,
     sandbox: &SandboxId,
     caller: &Caller,
@@ -22,7 +22,7 @@ pub(super) fn log(
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
     }
-    let program = spec.argv.first().map_or("", |program| program.rsplit('/').next().unwrap_or(""));
+    let program = program(spec);
     if let Some(end) = End::of(status) {
         return tracing::info!(
             %sandbox, command = %spec.id, program, words = spec.argv.len(),
@@ -48,6 +48,15 @@ pub(super) fn log(
         }
     };
     tokio::spawn(watch.in_current_span());
+}
+
+/// A shell's only word is the whole script.
+fn program(spec: &CommandSpec) -> &str {
+    match (&spec.shell, spec.argv.first()) {
+        (Some(_), _) => "shell",
+        (None, Some(program)) => program.rsplit('/').next().unwrap_or_default(),
+        (None, None) => "",
+    }
 }
 
 fn log_ended(sandbox: &SandboxId, status: &CommandStatus) {

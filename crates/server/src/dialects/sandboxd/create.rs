@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use sandbank_engine::{ImageName, Limits, NetworkMode};
-use sandbank_orchestrator::{CreateRequest, SandboxKey};
+use sandbank_engine::{ImageName, Limits, NetworkMode, WorkspaceId};
+use sandbank_orchestrator::{AcquireSource, CreateRequest, Created, SandboxKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::environment;
 use super::number::{Clamp, number};
 use crate::app::App;
-use crate::config::{DiskQuota, SandboxSettings};
+use crate::config::SandboxSettings;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{DISK_MB, MAX_PORTS, MEMORY_MB, PIDS, TMP_MB, VCPUS};
 
@@ -41,6 +41,11 @@ pub(super) struct CreateBody {
     ports: Option<Vec<u16>>,
     /// Base environment of every command.
     env: Option<BTreeMap<String, String>>,
+    /// A kept workspace: made when it is not there, shared with other sandboxes that name it, and
+    /// still there when the sandbox has ended. `diskMb` is then the quota of the workspace; the
+    /// smallest one of the sandboxes that have it holds.
+    #[schema(min_length = 2, max_length = 64, pattern = "^[a-z0-9][a-z0-9-]*[a-z0-9]$")]
+    workspace: Option<String>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -86,6 +91,28 @@ pub(super) struct CreateReply {
     pub(super) sandbox_id: String,
     /// False when a sandbox with this key was there already.
     pub(super) created: bool,
+    /// Only of a new one: `pool` when its machine was ready, `cold` when it was made now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    pub(super) acquire_source: Option<Source>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Source {
+    Pool,
+    Cold,
+}
+
+impl From<Created> for CreateReply {
+    fn from(made: Created) -> Self {
+        let source = match made.source {
+            AcquireSource::Pool => Source::Pool,
+            AcquireSource::Cold => Source::Cold,
+        };
+        let acquire_source = made.created.then_some(source);
+        Self { sandbox_id: made.id.into(), created: made.created, acquire_source }
+    }
 }
 
 pub(super) async fn read(app: &App, body: &Map<String, Value>) -> ApiResult<CreateRequest> {
@@ -114,6 +141,7 @@ pub(super) async fn read(app: &App, body: &Map<String, Value>) -> ApiResult<Crea
         network: network(body)?,
         ports: ports(body),
         env,
+        workspace: optional::<WorkspaceId>(body, "workspace")?,
     })
 }
 
@@ -140,7 +168,7 @@ fn idle_ttl(body: &Map<String, Value>, settings: &SandboxSettings) -> Duration {
     Duration::from_millis(clamp.read(body.get("idleTtlMs")))
 }
 
-fn limits(
+pub(in crate::dialects) fn limits(
     body: &Map<String, Value>,
     settings: &SandboxSettings,
     enforces_quota: bool,
@@ -150,20 +178,16 @@ fn limits(
     let vcpus = Clamp::within(VCPUS, settings.default_vcpus);
     let memory = Clamp::within(MEMORY_MB, settings.default_memory_mb);
     let vcpus = vcpus.read(asked.get("vcpus"));
-    let disk = match (bounded(asked, "diskMb", DISK_MB)?, settings.default_disk) {
-        (Some(mb), _) => Some(mebibytes(mb)),
-        (None, DiskQuota::Required(bytes)) => Some(bytes),
-        (None, DiskQuota::WhereEnforced(bytes)) => enforces_quota.then_some(bytes),
-        (None, DiskQuota::Off) => None,
-    };
+    let usual = settings.default_limits(enforces_quota);
+    let disk = bounded(asked, "diskMb", DISK_MB)?.map(mebibytes);
     let tmp = bounded(asked, "tmpMb", TMP_MB)?.map(mebibytes);
     let pids = bounded(asked, "pids", PIDS)?.and_then(|pids| u32::try_from(pids).ok());
     Ok(Limits {
         cpu_millis: u32::try_from(vcpus * 1000).expect("clamped to 8"),
         memory_bytes: mebibytes(memory.read(asked.get("memoryMb"))),
-        pids: pids.unwrap_or(settings.default_pids),
-        disk_bytes: disk,
-        tmp_bytes: tmp.unwrap_or(settings.default_tmp_bytes),
+        pids: pids.unwrap_or(usual.pids),
+        disk_bytes: disk.or(usual.disk_bytes),
+        tmp_bytes: tmp.unwrap_or(usual.tmp_bytes),
     })
 }
 

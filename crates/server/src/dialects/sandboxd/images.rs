@@ -64,7 +64,7 @@ pub(super) async fn remove(
     if name.is_host() {
         return Err(host_stays());
     }
-    match app.orchestrator().engine().remove_image(&name).await {
+    match app.orchestrator().remove_image(&name).await {
         Err(sandbank_engine::EngineError::ImageNotFound(_)) => return Err(not_found()),
         result => result?,
     }

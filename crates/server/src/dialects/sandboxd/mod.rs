@@ -5,7 +5,7 @@
 
 mod command_start;
 mod command_view;
-mod command_watch;
+pub(super) mod command_watch;
 mod commands;
 mod containment;
 mod create;
@@ -23,12 +23,13 @@ mod image_import;
 mod images;
 mod log_stream;
 mod logs;
+mod metrics;
 mod number;
 mod path_rule;
 mod ports;
 mod post_mortem_view;
 mod range;
-mod reconnect;
+pub(super) mod reconnect;
 mod sandbox_view;
 mod sandboxes;
 mod signals;
@@ -41,6 +42,7 @@ use utoipa_axum::routes;
 
 use crate::auth::{Access, Scope};
 use crate::routes::Routes;
+pub(super) use create::limits;
 
 const SANDBOXD: Access = Access::Sandboxd(Scope::Sandbox);
 const SANDBOXD_READ: Access = Access::Sandboxd(Scope::ReadOnly);
@@ -107,6 +109,7 @@ fn own_daemon(routes: Routes) -> Routes {
         .add(Access::Public, routes!(daemon::openapi))
         .add(OWN_READ, routes!(events::events))
         .add(OWN_READ, routes!(doctor::doctor))
+        .add(OWN_READ, routes!(metrics::metrics))
         .add(OWN_READ, routes!(images::list))
         .add(OWN_ADMIN, routes!(image_import::import))
         .add(OWN_ADMIN, routes!(images::remove))

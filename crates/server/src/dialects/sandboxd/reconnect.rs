@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::limits::{MAX_RECONNECTS, RECONNECT_PAUSE};
 
 /// A bounded number of tries with growing pauses.
-pub(super) struct Retry {
+pub(in crate::dialects) struct Retry {
     left: u32,
     pause: Duration,
 }
@@ -24,7 +24,7 @@ impl Default for Retry {
 
 impl Retry {
     /// Waits before the next try; false when there is none left.
-    pub(super) async fn again(&mut self) -> bool {
+    pub(in crate::dialects) async fn again(&mut self) -> bool {
         if self.left == 0 {
             return false;
         }
@@ -35,7 +35,7 @@ impl Retry {
     }
 }
 
-pub(super) fn is_broken(error: &OrchestratorError) -> bool {
+pub(in crate::dialects) fn is_broken(error: &OrchestratorError) -> bool {
     matches!(error, OrchestratorError::Channel(inner) if inner.is_broken())
 }
 
@@ -43,7 +43,7 @@ fn is_unknown(error: &OrchestratorError) -> bool {
     matches!(error, OrchestratorError::Channel(inner) if refused_as(inner, FaultCode::NotFound))
 }
 
-pub(super) fn refused_as(error: &ChannelError, code: FaultCode) -> bool {
+pub(in crate::dialects) fn refused_as(error: &ChannelError, code: FaultCode) -> bool {
     matches!(error, ChannelError::Refused(fault) if fault.code == code)
 }
 

@@ -29,6 +29,8 @@ pub(super) struct SandboxView {
     /// Ports that may be published.
     ports: Vec<u16>,
     published: Vec<PublishedView>,
+    /// The kept workspace it has; none for one that ends with it.
+    workspace: Option<String>,
     created_at_ms: u64,
     last_active_at_ms: u64,
     idle_ttl_ms: u64,
@@ -103,6 +105,7 @@ impl SandboxView {
             },
             limits: info.limits.into(),
             ports: info.ports,
+            workspace: info.workspace.map(String::from),
             created_at_ms: info.created_at_ms,
             last_active_at_ms: info.last_active_at_ms,
             idle_ttl_ms: info.idle_ttl_ms,

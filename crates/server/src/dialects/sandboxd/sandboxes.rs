@@ -29,11 +29,11 @@ pub(super) async fn create(
     let network = request.network;
     let made = app.orchestrator().create(request).await?;
     tracing::info!(
-        sandbox = %made.id, %key, %image, ?network, created = made.created, by = %caller.name,
-        cpu_millis = limits.cpu_millis, memory_bytes = limits.memory_bytes, pids = limits.pids,
+        sandbox = %made.id, %key, %image, ?network, created = made.created, source = ?made.source,
+        by = %caller.name, cpu_millis = limits.cpu_millis, memory_bytes = limits.memory_bytes, pids = limits.pids,
         disk_bytes = limits.disk_bytes, "sandbox ready"
     );
-    Ok(Reply(CreateReply { sandbox_id: made.id.into(), created: made.created }))
+    Ok(Reply(made.into()))
 }
 
 /// Stop and delete a sandbox with its workspace. Also true for one that is not there.

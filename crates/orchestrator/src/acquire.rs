@@ -1,0 +1,124 @@
+//! How a sandbox gets its machine: a ready one from the pool, or a new one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sandbank_engine::MachineSpec;
+use sandbank_fault_points::Point;
+use sandbank_store::{RowState, SandboxRow};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::context::Context;
+use crate::effects::reach;
+use crate::lifecycle::Event;
+use crate::limits::CLAIM_PATIENCE;
+use crate::pool::Member;
+use crate::sandbox::{Message, SharedSandbox};
+use crate::{AcquireSource, OrchestratorError, workspaces};
+
+/// Sandboxes since the daemon started, by where their machines came from.
+#[derive(Default)]
+pub(crate) struct Acquired {
+    pool: AtomicU64,
+    cold: AtomicU64,
+}
+
+impl Acquired {
+    fn count(&self, source: AcquireSource) {
+        self.of(source).fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn total(&self, source: AcquireSource) -> u64 {
+        self.of(source).load(Ordering::Relaxed)
+    }
+
+    fn of(&self, source: AcquireSource) -> &AtomicU64 {
+        match source {
+            AcquireSource::Pool => &self.pool,
+            AcquireSource::Cold => &self.cold,
+        }
+    }
+}
+
+pub(crate) async fn acquire(
+    context: Arc<Context>,
+    sandbox: SharedSandbox,
+    spec: MachineSpec,
+    row: SandboxRow,
+    member: Option<Member>,
+) {
+    let message = match from_anywhere(&context, &sandbox, &spec, row, member).await {
+        Ok(source) => {
+            context.acquired.count(source);
+            let _ = sandbox.source.set(source);
+            Message::Event(Event::Created)
+        }
+        Err(error) => Message::CreateFailed(error),
+    };
+    let _ = sandbox.mailbox.send(message);
+}
+
+async fn from_anywhere(
+    context: &Context,
+    sandbox: &SharedSandbox,
+    spec: &MachineSpec,
+    row: SandboxRow,
+    member: Option<Member>,
+) -> Result<AcquireSource, OrchestratorError> {
+    if let Some(member) = member {
+        if let Err(error) = prepare(&member, spec).await {
+            // Nobody has heard of it yet: a new one takes its place and its id.
+            tracing::warn!(sandbox = %spec.id, %error, "a ready machine was of no use");
+            drop(member);
+            sandbox.link.forget().await;
+            context.engine.destroy(&spec.id).await?;
+        } else {
+            take_over(context, row).await?;
+            return Ok(AcquireSource::Pool);
+        }
+    }
+    make(context, spec, row).await?;
+    Ok(AcquireSource::Cold)
+}
+
+/// The caller's variables, which no machine in the pool has. The answer also says that the runner
+/// is there.
+async fn prepare(member: &Member, spec: &MachineSpec) -> Result<(), OrchestratorError> {
+    let told = timeout(CLAIM_PATIENCE, member.reached.client.set_environment(&spec.env)).await;
+    Ok(told.map_err(|_| OrchestratorError::CreateTimedOut(CLAIM_PATIENCE))??)
+}
+
+/// Intent and result in one: without the row, the machine is one that nobody owns.
+async fn take_over(context: &Context, row: SandboxRow) -> Result<(), OrchestratorError> {
+    reach(Point::EngineCreated)?;
+    let row = SandboxRow { state: RowState::Running, ..row };
+    context.store.sandboxes().insert(&row).await?;
+    reach(Point::RowInserted)?;
+    announce(context, &row, AcquireSource::Pool);
+    reach(Point::RowRunning)
+}
+
+/// Intent, machine, result, in this order: whoever is told that it runs finds it after a crash.
+async fn make(
+    context: &Context,
+    spec: &MachineSpec,
+    row: SandboxRow,
+) -> Result<(), OrchestratorError> {
+    context.store.sandboxes().insert(&row).await?;
+    reach(Point::RowInserted)?;
+    announce(context, &row, AcquireSource::Cold);
+    let _turn = context.turns.take().await?;
+    let machine = context.engine.create(spec).await?;
+    workspaces::announce(context, &machine, spec);
+    reach(Point::EngineCreated)?;
+    context.store.sandboxes().set_state(&row.id, RowState::Running, None).await?;
+    reach(Point::RowRunning)
+}
+
+fn announce(context: &Context, row: &SandboxRow, source: AcquireSource) {
+    let detail = json!({
+        "key": row.key, "image": row.image, "engine": row.engine, "source": source,
+    });
+    context.events.emit("sandbox.created", Some(&row.id), detail);
+}

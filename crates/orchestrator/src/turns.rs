@@ -1,0 +1,67 @@
+//! Callers' turns in the engine: a few at the same time, in the order they came.
+
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+
+use crate::OrchestratorError;
+
+pub(crate) struct Turns {
+    permits: Semaphore,
+    /// Callers that have a turn or wait for one.
+    callers: watch::Sender<usize>,
+}
+
+pub(crate) struct Turn<'a> {
+    _permit: SemaphorePermit<'a>,
+    _counted: Counted<'a>,
+}
+
+struct Counted<'a>(&'a watch::Sender<usize>);
+
+impl Turns {
+    pub(crate) fn new(at_once: usize) -> Self {
+        let permits = Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS));
+        Self { permits, callers: watch::Sender::new(0) }
+    }
+
+    pub(crate) async fn take(&self) -> Result<Turn<'_>, OrchestratorError> {
+        self.callers.send_modify(|callers| *callers += 1);
+        let counted = Counted(&self.callers);
+        let permit = self.permits.acquire().await.map_err(|_| OrchestratorError::ShuttingDown)?;
+        Ok(Turn { _permit: permit, _counted: counted })
+    }
+
+    /// Resolves when nobody has a turn or waits for one.
+    pub(crate) async fn idle(&self) {
+        let _ = self.callers.subscribe().wait_for(|callers| *callers == 0).await;
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|callers| *callers -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_is_idle_when_nobody_has_a_turn_or_waits_for_one() {
+        let turns = Turns::new(1);
+        assert!(turns.idle().now_or_never().is_some());
+        let first = turns.take().await.unwrap();
+        let mut second = Box::pin(turns.take());
+        assert!(second.as_mut().now_or_never().is_none(), "there is one turn");
+        drop(first);
+        assert!(turns.idle().now_or_never().is_none(), "somebody waits");
+        drop(second.await);
+        let mut gone = Box::pin(turns.take());
+        let held = gone.as_mut().now_or_never();
+        drop(held);
+        drop(gone);
+        assert!(turns.idle().now_or_never().is_some(), "whoever goes away counts no more");
+    }
+}

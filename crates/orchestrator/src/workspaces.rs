@@ -1,0 +1,55 @@
+//! Kept workspaces: who may have which, and what is told of them. They are the engine's; there is
+//! no table of them.
+
+use sandbank_engine::{EngineError, Machine, MachineSpec, WorkspaceId};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::sandbox::{Sandbox, SharedSandbox};
+use crate::{CreateRequest, OrchestratorError};
+
+/// Refuses what the engine does not know.
+pub(crate) fn check(context: &Context, request: &CreateRequest) -> Result<(), OrchestratorError> {
+    if request.workspace.is_none() || context.engine.capabilities().kept_workspaces {
+        return Ok(());
+    }
+    let name = context.engine.name();
+    Err(OrchestratorError::Conflict(format!("the engine {name} has no kept workspaces")))
+}
+
+/// Whoever names a workspace gets that one, or is told: its files would end up in another.
+pub(crate) fn same(sandbox: &Sandbox, request: &CreateRequest) -> Result<(), OrchestratorError> {
+    let facts = &sandbox.facts;
+    if request.workspace.is_none() || request.workspace == facts.workspace {
+        return Ok(());
+    }
+    let has = match &facts.workspace {
+        Some(other) => format!("the workspace {other}"),
+        None => "a workspace of its own".to_owned(),
+    };
+    Err(OrchestratorError::Conflict(format!("the sandbox {} has this key, and {has}", facts.id)))
+}
+
+pub(crate) fn announce(context: &Context, machine: &Machine, spec: &MachineSpec) {
+    if let (true, Some(workspace)) = (machine.made_workspace, &spec.workspace) {
+        let detail = json!({ "workspace": workspace });
+        context.events.emit("workspace.created", Some(&spec.id), detail);
+    }
+}
+
+pub(crate) async fn remove(context: &Context, id: &WorkspaceId) -> Result<bool, OrchestratorError> {
+    // Also those that have no machine yet, of which the engine knows nothing.
+    let has_it = |sandbox: &SharedSandbox| sandbox.facts.workspace.as_ref() == Some(id);
+    let mut by: Vec<_> = context.registry.all();
+    by.retain(has_it);
+    if !by.is_empty() {
+        let mut by: Vec<_> = by.iter().map(|sandbox| sandbox.id().clone()).collect();
+        by.sort();
+        return Err(EngineError::WorkspaceInUse { id: id.clone(), by }.into());
+    }
+    let removed = context.engine.remove_workspace(id).await?;
+    if removed {
+        context.events.emit("workspace.removed", None, json!({ "workspace": id }));
+    }
+    Ok(removed)
+}

@@ -1,0 +1,105 @@
+//! `sandboxes.pool`: which machines are kept ready, as `image=machines` or `image@none=machines`.
+
+use sandbank_engine::{ImageName, NetworkMode};
+use sandbank_orchestrator::{MAX_POOL, PoolEntry, Recipe};
+
+use super::SandboxSettings;
+use super::error::ConfigError;
+use super::resolve::Resolved;
+
+const KEY: &str = "sandboxes.pool";
+
+/// Machines of one image, with everything else as callers get it who do not say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadyMachines {
+    pub image: ImageName,
+    pub network: NetworkMode,
+    pub machines: usize,
+}
+
+/// `@` never stands in an image's name, unlike `:` and `/`.
+pub(super) fn parse(text: &str) -> Option<ReadyMachines> {
+    let (what, machines) = text.split_once('=')?;
+    let (image, network) = match what.trim().split_once('@') {
+        None => (what.trim(), NetworkMode::Default),
+        Some((image, "none")) => (image, NetworkMode::None),
+        Some(_) => return None,
+    };
+    let machines = machines.trim().parse().ok().filter(|n| (1..=MAX_POOL).contains(n))?;
+    Some(ReadyMachines { image: image.parse().ok()?, network, machines })
+}
+
+pub(super) fn read(table: &Resolved) -> Result<Vec<ReadyMachines>, ConfigError> {
+    let refused = |reason| ConfigError::Pool { origin: table.origin(KEY), reason };
+    let words = table.list(KEY);
+    let entries: Vec<_> =
+        words.iter().map(|word| parse(word).expect("checked by the table")).collect();
+    for (place, entry) in entries.iter().enumerate() {
+        let same =
+            |other: &&ReadyMachines| (&other.image, other.network) == (&entry.image, entry.network);
+        if entries[..place].iter().any(|other| same(&other)) {
+            return Err(refused(format!("it names {} twice", words[place])));
+        }
+    }
+    let sum: usize = entries.iter().map(|entry| entry.machines).sum();
+    if sum > MAX_POOL {
+        return Err(refused(format!(
+            "it asks for {sum} machines, and at most {MAX_POOL} are kept"
+        )));
+    }
+    Ok(entries)
+}
+
+impl SandboxSettings {
+    /// The pool in the orchestrator's words.
+    pub fn pool_entries(&self, enforces_quota: bool) -> Vec<PoolEntry> {
+        let limits = self.default_limits(enforces_quota);
+        let entry = |ready: &ReadyMachines| PoolEntry {
+            recipe: Recipe {
+                image: ready.image.clone(),
+                network: ready.network,
+                limits: limits.clone(),
+            },
+            size: ready.machines,
+        };
+        self.pool.iter().map(entry).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ConfigFlags, Sources, load};
+
+    fn pool(text: &str) -> Result<Vec<ReadyMachines>, String> {
+        let flags = ConfigFlags::default().with(KEY, text);
+        let settings = load(&Sources { flags, is_root: true, ..Sources::default() });
+        settings.map(|settings| settings.sandboxes.pool).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_pool_names_images_networks_and_numbers() {
+        assert_eq!(pool(""), Ok(Vec::new()));
+        let read = pool("host=4, host@none=2,library/python:3.13=1").unwrap();
+        let seen: Vec<_> = read.iter().map(|e| (e.image.as_str(), e.network, e.machines)).collect();
+        let expected = [
+            ("host", NetworkMode::Default, 4),
+            ("host", NetworkMode::None, 2),
+            ("library/python:3.13", NetworkMode::Default, 1),
+        ];
+        assert_eq!(seen, expected);
+        for bad in ["host", "host=", "host=0", "host=-1", "host=257", "HOST=1", "host@wide=1"] {
+            let error = pool(bad).unwrap_err();
+            assert!(error.contains("image=machines"), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_pool_that_is_too_large_or_names_something_twice_is_refused_in_words() {
+        assert!(pool("host=255,host@none=1").is_ok());
+        let large = pool("host=255,host@none=2").unwrap_err();
+        assert!(large.contains("257 machines") && large.contains("--pool"), "{large}");
+        let twice = pool("host=1,host@none=1,host=2").unwrap_err();
+        assert!(twice.contains("twice"), "{twice}");
+    }
+}

@@ -1,0 +1,50 @@
+//! Whose files a request is about: a session's, or a kept workspace's through its caretaker.
+
+use sandbank_engine::{NetworkMode, WorkspaceId};
+use sandbank_orchestrator::{Attached, CreateRequest};
+use serde_json::Map;
+
+use super::error;
+use super::id::{SessionId, caretaker_key};
+use super::session::find;
+use crate::app::App;
+use crate::dialects::sandboxd::limits;
+use crate::error::{ApiError, ApiResult};
+use crate::limits::CARETAKER_TTL;
+use http::StatusCode;
+
+pub(super) async fn of_session(app: &App, id: &SessionId) -> ApiResult<Attached> {
+    let info = find(app, id).await?;
+    let attached = app.orchestrator().attach(&info.id).await;
+    attached.map_err(|error| error::of_session(id, error))
+}
+
+/// To look: one that is not there is not made.
+pub(super) async fn of_workspace(app: &App, id: &WorkspaceId) -> ApiResult<Attached> {
+    let known = app.orchestrator().workspaces().await?;
+    if !known.iter().any(|workspace| workspace.id == *id) {
+        let message = format!("workspace not found: {id}; writing to it makes it");
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "WORKSPACE_NOT_FOUND", message));
+    }
+    caretaker(app, id).await
+}
+
+/// Makes the workspace when it is not there.
+pub(super) async fn caretaker(app: &App, id: &WorkspaceId) -> ApiResult<Attached> {
+    let settings = &app.settings().sandboxes;
+    let enforces_quota = app.orchestrator().engine().capabilities().disk_quota;
+    let request = CreateRequest {
+        key: caretaker_key(id),
+        image: settings.default_image.clone(),
+        runtime: "caretaker".to_owned(),
+        idle_ttl: Some(CARETAKER_TTL),
+        max_lifetime: None,
+        limits: limits(&Map::new(), settings, enforces_quota)?,
+        network: NetworkMode::None,
+        ports: Vec::new(),
+        env: Default::default(),
+        workspace: Some(id.clone()),
+    };
+    let made = app.orchestrator().create(request).await?;
+    Ok(app.orchestrator().attach(&made.id).await?)
+}

@@ -1,0 +1,64 @@
+//! Kept workspaces.
+
+use axum::extract::State;
+use sandbank_orchestrator::OrchestratorError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::error::SessionError;
+use super::id::{WorkspacePath, caretaker_key};
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiResult;
+use crate::reply::{Done, Reply};
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct WorkspaceList {
+    workspaces: Vec<WorkspaceView>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Workspace)]
+pub(super) struct WorkspaceView {
+    id: String,
+    /// What it takes on disk.
+    bytes: u64,
+}
+
+/// Every kept workspace.
+#[utoipa::path(get, path = "/v1/workspaces", tag = "workspaces",
+    responses((status = 200, body = WorkspaceList), (status = "default", body = SessionError)))]
+pub(super) async fn list(State(app): State<App>) -> ApiResult<Reply<WorkspaceList>> {
+    let known = app.orchestrator().workspaces().await?;
+    let view = |info: sandbank_engine::WorkspaceInfo| WorkspaceView {
+        id: info.id.to_string(),
+        bytes: info.bytes,
+    };
+    let mut workspaces: Vec<_> = known.into_iter().map(view).collect();
+    workspaces.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(Reply(WorkspaceList { workspaces }))
+}
+
+/// Delete a workspace with all that is in it. Also true for one that is not there; refused while a
+/// session has it.
+#[utoipa::path(delete, path = "/v1/workspaces/{id}", tag = "workspaces",
+    params(("id" = String, Path)),
+    responses((status = 200, body = Done), (status = "default", body = SessionError)))]
+pub(super) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    WorkspacePath(id): WorkspacePath,
+) -> ApiResult<Reply<Done>> {
+    if let Some(caretaker) = app.orchestrator().find_key(&caretaker_key(&id)).await?
+        && !caretaker.state.is_over()
+    {
+        match app.orchestrator().stop(&caretaker.id, &caller.name).await {
+            Ok(_) | Err(OrchestratorError::NotFound(_) | OrchestratorError::Gone { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if app.orchestrator().remove_workspace(&id).await? {
+        tracing::info!(workspace = %id, by = %caller.name, "workspace deleted");
+    }
+    Ok(Done::reply())
+}
