@@ -10,10 +10,20 @@ use crate::error::ApiError;
 
 pub(super) const SILENCE: &[u8] = b": heartbeat\n\n";
 
-/// `chunk`, `done` and `error` events have these as their data.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
+/// Only for the documentation: one event, as a reader of such streams takes it apart.
+#[derive(ToSchema)]
 #[schema(as = ExecEvent)]
+#[allow(dead_code, reason = "describes what `Event` writes")]
+pub(super) struct EventView {
+    /// `chunk`, `done` or `error`.
+    event: String,
+    /// JSON: `{"chunk","timestamp"}`, `{"exit_code","cwd","duration_ms","truncated"}` or
+    /// `{"error","error_code"}`.
+    data: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
 pub(super) enum Event<'a> {
     Chunk {
         chunk: &'a str,

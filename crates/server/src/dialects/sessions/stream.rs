@@ -29,7 +29,7 @@ use crate::streams::StreamPermit;
 /// inside a character; newlines at the end stay.
 #[utoipa::path(post, path = "/v1/sessions/{id}/exec/stream", tag = "sessions",
     params(("id" = String, Path)), request_body = ExecBody,
-    responses((status = 200, body = sse::Event<'static>, content_type = "text/event-stream"),
+    responses((status = 200, body = sse::EventView, content_type = "text/event-stream"),
         (status = "default", body = SessionError)))]
 pub(super) async fn exec_stream(
     State(app): State<App>,
