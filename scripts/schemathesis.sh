@@ -65,7 +65,7 @@ cd "$data"
 # A command that takes too long is 504 by contract.
 late='[[operations]]
 include-name = "POST /v1/sessions/{id}/exec"
-checks.not_a_server_error.expected-statuses = [504]'
+checks.not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 504]'
 echo "$late" >schemathesis.toml
 check --phases coverage,fuzzing,stateful --max-examples 20
 "$sandbank" rm --all >/dev/null
