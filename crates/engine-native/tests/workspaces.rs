@@ -128,6 +128,11 @@ async fn the_smallest_quota_of_those_who_have_it_holds_for_all() {
     assert!(used == of && (20_000_000..=32 * MIB).contains(&used), "{used} and {of}");
 
     test.engine.destroy(&small.id).await.unwrap();
+    assert_eq!(
+        info(&test, "project").await.quota_bytes,
+        Some(64 * MIB),
+        "who is gone asks nothing"
+    );
     let another = holding(64 * MIB).await;
     assert_eq!(info(&test, "project").await.quota_bytes, Some(64 * MIB));
     says(&test, &another, "head -c 20000000 /dev/urandom > two; sync; wc -c < one").await;

@@ -103,6 +103,11 @@ pub trait Engine: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Whether there is one of that name; engines that can tell without measuring them all do.
+    async fn has_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        Ok(self.workspaces().await?.iter().any(|workspace| workspace.id == *id))
+    }
+
     /// Removes a kept workspace with all that is in it; false when there is none of that name.
     /// Refused with [`EngineError::WorkspaceInUse`] as long as a machine has it.
     async fn remove_workspace(&self, _id: &WorkspaceId) -> Result<bool, EngineError> {

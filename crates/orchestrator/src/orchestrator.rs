@@ -258,6 +258,15 @@ impl Orchestrator {
         Ok(self.context.engine.workspaces().await?)
     }
 
+    pub async fn has_workspace(&self, id: &WorkspaceId) -> Result<bool, OrchestratorError> {
+        Ok(self.context.engine.has_workspace(id).await?)
+    }
+
+    /// A running sandbox that has the workspace, through which its files can be reached.
+    pub fn sandbox_with_workspace(&self, id: &WorkspaceId) -> Option<SandboxId> {
+        workspaces::running_with(&self.context, id)
+    }
+
     /// Removes a kept workspace with all that is in it; false when there is none of that name.
     /// Refused while a sandbox has it.
     pub async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, OrchestratorError> {

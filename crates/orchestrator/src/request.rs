@@ -51,7 +51,8 @@ pub struct Created {
     pub id: SandboxId,
     /// False when a sandbox with this key was there already.
     pub created: bool,
-    /// Where the machine came from, also of one that was there already.
+    /// Where the machine came from. Of one that was there before the daemon nobody knows, and it
+    /// counts as cold.
     pub source: AcquireSource,
 }
 

@@ -1,12 +1,12 @@
 //! Kept workspaces: who may have which, and what is told of them. They are the engine's; there is
 //! no table of them.
 
-use sandbank_engine::{EngineError, Machine, MachineSpec, WorkspaceId};
+use sandbank_engine::{EngineError, Machine, MachineSpec, SandboxId, WorkspaceId};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::sandbox::{Sandbox, SharedSandbox};
-use crate::{CreateRequest, OrchestratorError};
+use crate::{CreateRequest, OrchestratorError, SandboxState};
 
 /// Refuses what the engine does not know.
 pub(crate) fn check(context: &Context, request: &CreateRequest) -> Result<(), OrchestratorError> {
@@ -35,6 +35,14 @@ pub(crate) fn announce(context: &Context, machine: &Machine, spec: &MachineSpec)
         let detail = json!({ "workspace": workspace });
         context.events.emit("workspace.created", Some(&spec.id), detail);
     }
+}
+
+pub(crate) fn running_with(context: &Context, id: &WorkspaceId) -> Option<SandboxId> {
+    let is_running =
+        |sandbox: &SharedSandbox| sandbox.view.borrow().state.visible() == SandboxState::Running;
+    let all = context.registry.all().into_iter();
+    let mut with_it = all.filter(|sandbox| sandbox.facts.workspace.as_ref() == Some(id));
+    with_it.find(is_running).map(|sandbox| sandbox.id().clone())
 }
 
 pub(crate) async fn remove(context: &Context, id: &WorkspaceId) -> Result<bool, OrchestratorError> {

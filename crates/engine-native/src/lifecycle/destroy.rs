@@ -7,7 +7,7 @@ use sandbank_fault_points::Point;
 use tokio::time::Instant;
 
 use super::table::Entry;
-use super::{Parts, blocking, reach};
+use super::{Parts, blocking, reach, workspaces};
 use crate::kernel::process::kill;
 use crate::limits::{DEATH_DEADLINE, KERNEL_POLL};
 
@@ -17,13 +17,15 @@ pub(super) async fn destroy(parts: &Arc<Parts>, id: &SandboxId) -> Result<(), En
     let (parts, id) = (Arc::clone(parts), id.clone());
     let task = tokio::spawn(async move {
         let _busy = entry.busy.lock().await;
-        let removed = remove_all(&parts, &id, &entry).await;
-        if removed.is_ok() {
-            entry.set_dead(DeathCause::Unknown);
-            parts.table.remove(&id);
-            parts.stock.refill();
+        let kept = entry.record().and_then(|record| record.spec.workspace);
+        remove_all(&parts, &id, &entry).await?;
+        entry.set_dead(DeathCause::Unknown);
+        parts.table.remove(&id);
+        parts.stock.refill();
+        match kept {
+            None => Ok(()),
+            Some(kept) => blocking(move || Ok(workspaces::adjust(&parts, &kept))).await,
         }
-        removed
     });
     match task.await {
         Ok(removed) => removed,

@@ -191,6 +191,10 @@ impl Engine for NativeEngine {
         workspaces::list(&self.parts).await
     }
 
+    async fn has_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        Ok(self.parts.kept.path(id).is_dir())
+    }
+
     async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
         workspaces::remove(&self.parts, id).await
     }

@@ -43,6 +43,18 @@ pub(super) fn provide(
     parts.kept.provide(&*parts.storage, id, quota)
 }
 
+/// A machine that had it is gone, and with it what it was promised.
+pub(super) fn adjust(parts: &Parts, id: &WorkspaceId) {
+    let quota = || {
+        let users = users(parts, id);
+        let smallest = users.iter().filter_map(|spec| parts.quota(spec)).min();
+        (!users.is_empty()).then_some(smallest)
+    };
+    if let Err(error) = parts.kept.adjust(&*parts.storage, id, quota) {
+        tracing::warn!(workspace = %id, %error, "a kept workspace has the quota of a machine that is gone");
+    }
+}
+
 /// Whether a machine may have one: of those without a record nobody knows.
 pub(super) fn may_be_in_use(parts: &Parts) -> bool {
     let may_use = |record: crate::machine::Record| record.spec.workspace.is_some();

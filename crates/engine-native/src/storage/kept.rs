@@ -79,6 +79,21 @@ impl Kept {
         made.map(|()| (path, true))
     }
 
+    /// Gives it the quota of those who still have it, if anybody has.
+    pub(crate) fn adjust(
+        &self,
+        storage: &dyn Storage,
+        id: &WorkspaceId,
+        quota: impl FnOnce() -> Option<Option<u64>>,
+    ) -> Result<(), EngineError> {
+        let _turn = self.turn();
+        let (path, Some(quota)) = (self.path(id), quota()) else { return Ok(()) };
+        if path.is_dir() && storage.quota_of(&path)? != quota {
+            storage.set_quota(&path, quota)?;
+        }
+        Ok(())
+    }
+
     fn make(
         &self,
         storage: &dyn Storage,

@@ -56,6 +56,9 @@ async fn make(context: &Arc<Context>, place: usize) {
     let id = SandboxId::random();
     let recipe = {
         let mut shelves = pool.lock();
+        if shelves.closed {
+            return;
+        }
         let shelf = &mut shelves.all[place];
         if context.clearance.check(&shelf.recipe.image).is_err() {
             // Whoever withholds it has said why.

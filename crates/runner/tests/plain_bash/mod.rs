@@ -36,7 +36,7 @@ pub(crate) struct PlainBash<'a> {
 pub(crate) struct Did {
     pub(crate) ending: Option<Ending>,
     pub(crate) stdout: Vec<u8>,
-    /// None when the shell died and could not tell.
+    /// Where the next one begins if the shell died and could not tell.
     pub(crate) cwd: Option<String>,
     pub(crate) restarted: bool,
 }
@@ -100,7 +100,8 @@ impl<'a> PlainBash<'a> {
         (&self.control).write_all(line.as_bytes()).unwrap();
     }
 
-    pub(crate) async fn evaluate(&mut self, script: &str) -> Did {
+    /// None when it says nothing any more, as bash itself does after some errors in `eval`.
+    pub(crate) async fn evaluate(&mut self, script: &str) -> Option<Did> {
         let restarted = std::mem::take(&mut self.is_dead);
         if restarted {
             self.launch().await;
@@ -119,26 +120,27 @@ impl<'a> PlainBash<'a> {
             "{status}. {at}/{turn}.script </dev/null >{at}/{turn}.out 2>{at}/{turn}.err; \
              plain_after \"$?\" {turn}\n"
         ));
-        let after = self.wait(&note("after")).await;
+        let after = self.wait(&note("after")).await?;
         let stdout = std::fs::read(note("out")).unwrap_or_default();
         let Some((status, cwd)) = after else {
             let ending = follow(self.client, &self.command(), 0).await.ending;
             (self.is_dead, self.status) = (true, 0);
             let cwd = std::fs::read_to_string(self.notes.join("cwd")).ok();
             let cwd = cwd.map(|cwd| cwd.trim_end_matches('\n').to_owned());
-            if let Some(cwd) = &cwd {
+            if let Some(cwd) = cwd {
                 self.cwd = cwd.into();
             }
-            return Did { ending, stdout, cwd, restarted };
+            let cwd = self.cwd.to_str().map(str::to_owned);
+            return Some(Did { ending, stdout, cwd, restarted });
         };
         (self.status, self.cwd) = (status, PathBuf::from(&cwd));
         let ending = Some(Ending::Exited { code: status });
-        Did { ending, stdout, cwd: Some(cwd), restarted }
+        Some(Did { ending, stdout, cwd: Some(cwd), restarted })
     }
 
     /// Until it has written down what the script left, or is dead. Some errors and an interrupt take
     /// the rest of the line along: once it reads on without having written, it is told again.
-    async fn wait(&self, after: &Path) -> Option<(i32, String)> {
+    async fn wait(&self, after: &Path) -> Option<Option<(i32, String)>> {
         let until = Instant::now() + DEADLINE;
         let again = [" ".to_owned(), format!("plain_after \"$?\" {}\n", self.turn)];
         let mut again = again.iter();
@@ -148,15 +150,17 @@ impl<'a> PlainBash<'a> {
             let text = std::fs::read_to_string(after).unwrap_or_default();
             let fields = text.strip_suffix("\nend").and_then(|text| text.split_once('\0'));
             if let Some((status, cwd)) = fields {
-                return Some((status.parse().unwrap(), cwd.to_owned()));
+                return Some(Some((status.parse().unwrap(), cwd.to_owned())));
             }
             if has_ended {
+                return Some(None);
+            }
+            if Instant::now() > until {
                 return None;
             }
             if reads_on && let Some(words) = again.next() {
                 self.tell(words);
             }
-            assert!(Instant::now() < until, "plain bash does not come to an end");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }

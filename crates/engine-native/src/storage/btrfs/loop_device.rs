@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::storage::limits::LOOP_ATTEMPTS;
 
 const LOOP_CTL_GET_FREE: u64 = 0x4C82;
 const LOOP_CONFIGURE: u64 = 0x4C0A;
+const LOOP_GET_STATUS64: u64 = 0x4C05;
 const LOOP_SET_CAPACITY: u64 = 0x4C07;
 const FLAG_AUTOCLEAR: u32 = 4;
 const FLAG_DIRECT_IO: u32 = 16;
@@ -68,26 +70,38 @@ fn configure(device: &File, backing: &File, flags: u32) -> io::Result<()> {
 
 /// The device that `file` has already. A file system that was unmounted here may live on in other
 /// mount namespaces for a while, and must not be reached through two devices.
-fn attached(file: &Path) -> Option<LoopDevice> {
+fn attached(file: &File) -> Option<LoopDevice> {
     let devices = std::fs::read_dir("/sys/block").ok()?.flatten();
-    devices.map(|entry| Path::new("/dev").join(entry.file_name())).find_map(|path| {
-        let has_it = || backing_file(&path).is_ok_and(|backing| Path::new(&backing) == file);
-        if !has_it() {
-            return None;
-        }
+    let names = devices.map(|entry| entry.file_name());
+    let loops = names.filter(|name| name.as_encoded_bytes().starts_with(b"loop"));
+    loops.map(|name| Path::new("/dev").join(name)).find_map(|path| {
+        // Opened first: nobody clears it from here on.
         let device = open(&path).ok()?;
-        // It may have been cleared before it was opened, and not since.
-        has_it().then_some(LoopDevice { path, _device: device })
+        is_backed_by(&device, file).ok()?.then_some(LoopDevice { path, _device: device })
     })
 }
 
-/// Attaches `file` to a free device if it has none yet, without the host caching its blocks a second time where the
-/// file system underneath can do that.
+/// By the file itself: its name may be another's in another mount namespace.
+pub(super) fn is_backed_by(device: &File, file: &File) -> io::Result<bool> {
+    // SAFETY: every field of `Info` is an integer or an array of them; all zeroes is valid.
+    let mut info: Info = unsafe { zeroed() };
+    // SAFETY: the kernel writes no more than a `struct loop_info64`, which `info` is as large as.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64 as _, &mut info) };
+    if result < 0 {
+        let error = io::Error::last_os_error();
+        return if error.raw_os_error() == Some(libc::ENXIO) { Ok(false) } else { Err(error) };
+    }
+    let file = file.metadata()?;
+    Ok((info.device, info.inode) == (file.dev(), file.ino()))
+}
+
+/// Attaches `file` to a free device if it has none yet. The host does not cache its blocks a second
+/// time where the file system underneath can do without.
 pub(super) fn attach(file: &Path) -> io::Result<LoopDevice> {
-    if let Some(device) = attached(file) {
+    let backing = open(file)?;
+    if let Some(device) = attached(&backing) {
         return Ok(device);
     }
-    let backing = open(file)?;
     let control = open(Path::new("/dev/loop-control"))?;
     for _ in 0..LOOP_ATTEMPTS {
         // SAFETY: the request takes no argument.

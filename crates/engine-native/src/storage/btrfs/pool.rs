@@ -152,9 +152,12 @@ fn check_mounted(
     mount_point: &Path,
 ) -> Result<PathBuf, EngineError> {
     let at = mount_point.display();
-    let backing = loop_device::backing_file(&mounted.device)
-        .map_err(EngineError::io("find the file behind the pool"))?;
-    if Path::new(&backing) != image {
+    let look = "find the file behind the pool";
+    let ours = File::open(&mounted.device)
+        .and_then(|device| loop_device::is_backed_by(&device, &File::open(image)?))
+        .map_err(EngineError::io(look))?;
+    if !ours {
+        let backing = loop_device::backing_file(&mounted.device).map_err(EngineError::io(look))?;
         return Err(EngineError::Unavailable(format!(
             "{at} is a mount of {backing}, not of {}; unmount it and start again",
             image.display()

@@ -116,10 +116,13 @@ impl Script<'_> {
         })
     }
 
-    /// What has been said to it is still there. With a signal, there is more than the script's line.
+    /// What has been said to it is still there. With a signal, or once it was asked again, there is
+    /// more than the script's line.
     fn was_not_taken(&self, process: &Process) -> bool {
         let circumstances = self.command.circumstances().borrow();
-        let is_undisturbed = !circumstances.timed_out && circumstances.requested.is_empty();
+        let is_undisturbed = !self.turn.asked.get()
+            && !circumstances.timed_out
+            && circumstances.requested.is_empty();
         is_undisturbed && unread(&process.control) > words::PROBE.len() as u64
     }
 
@@ -296,6 +299,7 @@ impl Script<'_> {
                 None if has_asked => return Event::Mute,
                 // Some errors and an interrupt take the rest of the script's line along.
                 None => {
+                    self.turn.asked.set(true);
                     let _ = say(&control, &words::ask_again(kind, turn));
                     (probe, has_asked) = (Probe::new(), true);
                 }
@@ -349,10 +353,13 @@ impl Script<'_> {
                 () = sleep_until(until) => break,
             }
             let found = held.windows(mark.len()).position(|window| window == mark.as_bytes());
-            if let Some(place) = found {
-                let after = Bytes::copy_from_slice(&held[place + mark.len()..]);
-                held.truncate(place);
-                self.commands.record(self.command, StreamKind::Pty, after);
+            // Without it, all but what may be its beginning is the script's.
+            let ready = found.unwrap_or((held.len() + 1).saturating_sub(mark.len()));
+            let rest = held.split_off(ready);
+            let before = std::mem::replace(&mut held, rest);
+            self.commands.record(self.command, StreamKind::Pty, before.into());
+            if found.is_some() {
+                held.drain(..mark.len());
                 break;
             }
         }

@@ -71,6 +71,8 @@ pub(crate) struct Turn {
     /// 0 until it begins, then a number that nobody could guess, so that no script can answer for
     /// the next one.
     number: Cell<u64>,
+    /// The shell had read the script's line, and was asked again.
+    asked: Cell<bool>,
 }
 
 impl Shells {
@@ -92,7 +94,7 @@ impl Shells {
         if shell.waiting.get() >= MAX_SHELL_QUEUE {
             return full(format!("{MAX_SHELL_QUEUE} scripts wait for this shell already"));
         }
-        Ok(Some(Turn { shell, number: Cell::new(0) }))
+        Ok(Some(Turn { shell, number: Cell::new(0), asked: Cell::new(false) }))
     }
 }
 
