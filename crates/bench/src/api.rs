@@ -136,6 +136,26 @@ impl Api {
         Ok(())
     }
 
+    /// Without network, from the pool.
+    pub(crate) async fn create_session(&self) -> anyhow::Result<String> {
+        let body = json!({ "image": "base", "ttl_seconds": limits::IDLE_TTL_MS / 1000 });
+        let answer = self.client.call(Method::POST, "/v1/sessions", Some(body)).await?;
+        let told = &answer["acquire_source"];
+        anyhow::ensure!(told == "pool", "a session came from {told}, not from the pool");
+        Ok(answer["id"].as_str().context("a session without id")?.to_owned())
+    }
+
+    pub(crate) async fn exec_in_session(&self, id: &str, cmd: &str) -> anyhow::Result<()> {
+        let path = format!("/v1/sessions/{id}/exec");
+        let answer = self.client.call(Method::POST, &path, Some(json!({ "cmd": cmd }))).await?;
+        anyhow::ensure!(answer["exit_code"] == 0, "{cmd:?} ended with {answer}");
+        Ok(())
+    }
+
+    pub(crate) async fn destroy_session(&self, id: &str) -> anyhow::Result<()> {
+        self.client.call(Method::DELETE, &format!("/v1/sessions/{id}"), None).await.map(drop)
+    }
+
     pub(crate) async fn logs(
         &self,
         id: &str,

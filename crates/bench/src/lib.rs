@@ -17,6 +17,7 @@ mod peers;
 mod progress;
 mod render;
 mod report;
+mod runner_socket;
 mod samples;
 mod summary;
 

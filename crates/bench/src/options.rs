@@ -27,6 +27,7 @@ impl Default for Options {
 pub enum Part {
     Create,
     Command,
+    Shell,
     Stream,
     Files,
     Terminal,
@@ -38,16 +39,17 @@ pub enum Part {
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{0:?} is no part of the benchmark; there are create, command, stream, files, terminal, pause, \
+    "{0:?} is no part of the benchmark; there are create, command, shell, stream, files, terminal, pause, \
      throughput, growth, density"
 )]
 pub struct UnknownPart(String);
 
 impl Part {
     /// In the order they run: density last, because it leaves the most behind in the kernel.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Create,
         Self::Command,
+        Self::Shell,
         Self::Stream,
         Self::Files,
         Self::Terminal,
@@ -61,6 +63,7 @@ impl Part {
         match self {
             Self::Create => "create",
             Self::Command => "command",
+            Self::Shell => "shell",
             Self::Stream => "stream",
             Self::Files => "files",
             Self::Terminal => "terminal",

@@ -11,8 +11,6 @@ use crate::samples::Samples;
 
 const TRUE: &str = "true";
 const SHELL: &str = "bash -c true";
-const BUILTIN: &str = "builtin in a shell that remembers";
-const GOAL_BUILTIN_MS: f64 = 1.5;
 /// A request that takes the same way to the runner and back, and starts nothing.
 const QUESTION: &str = "question to the runner";
 const GOAL_AGAINST_PROCESS: f64 = 1.5;
@@ -41,7 +39,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
         contenders.push((None, measure));
         contenders.extend(lives.iter().map(|live| (Some(live), measure)));
     }
-    contenders.extend([(None, BUILTIN), (None, QUESTION)]);
+    contenders.push((None, QUESTION));
     let mut samples = Samples::default();
     for round in 0..rounds {
         let kept = round.abs_diff(warm_up);
@@ -74,10 +72,6 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     for peer in NAMES {
         section.compare(SHELL, SUBJECT, peer, None);
     }
-    if let Some(value) = section.median(BUILTIN, SUBJECT) {
-        let goal = Goal::AtMost(GOAL_BUILTIN_MS);
-        section.figure(format!("{BUILTIN}: {SUBJECT}"), value, Unit::Milliseconds, goal);
-    }
     let parts = (section.median(QUESTION, SUBJECT), section.median(TRUE, PROCESS));
     if let (Some(question), Some(process)) = parts {
         section.fact(
@@ -106,7 +100,6 @@ async fn once(
     let begin = Instant::now();
     match measure {
         QUESTION => run.api().stat_workspace(id).await?,
-        BUILTIN => run.api().evaluate(id, ":").await?,
         _ => run.api().run(id, argv).await?,
     }
     Ok(begin.elapsed())

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use super::{Run, turns};
 use crate::api::Network;
-use crate::limits;
 use crate::peers::{BWRAP, DOCKER, NAMES, Peer};
 use crate::report::{Goal, SUBJECT, Section, Skipped, Unit};
 use crate::samples::Samples;
@@ -120,10 +119,10 @@ async fn once(run: &Run<'_>, contender: Contender<'_>) -> anyhow::Result<Times> 
     match contender {
         Contender::Sandbank(network) => sandbank(run, run.api().create(network)).await,
         Contender::Pool => {
-            filled(run).await?;
+            run.fill_pool().await?;
             let times = sandbank(run, run.api().create_from_pool()).await?;
             // What is made in its place must not slow down whoever is next.
-            filled(run).await?;
+            run.fill_pool().await?;
             Ok(times)
         }
         Contender::Peer(peer) => {
@@ -131,15 +130,6 @@ async fn once(run: &Run<'_>, contender: Contender<'_>) -> anyhow::Result<Times> 
             Ok(Times { answered: None, ready: cycle.ready, gone: cycle.gone })
         }
     }
-}
-
-async fn filled(run: &Run<'_>) -> anyhow::Result<()> {
-    let deadline = Instant::now() + limits::POOL_FILL;
-    while !run.api().pool_is_full().await? {
-        anyhow::ensure!(Instant::now() < deadline, "the pool is not full yet");
-        tokio::time::sleep(limits::POLL).await;
-    }
-    Ok(())
 }
 
 async fn sandbank(

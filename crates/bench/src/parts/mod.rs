@@ -7,12 +7,16 @@ mod density;
 mod files;
 mod growth;
 mod pause;
+mod shell;
 mod stream;
 mod terminal;
 mod throughput;
 
+use std::time::Instant;
+
 use crate::api::Api;
 use crate::daemon::PrivateDaemon;
+use crate::limits;
 use crate::options::{Part, Scale};
 use crate::peers::Peers;
 use crate::progress::Progress;
@@ -43,10 +47,21 @@ impl Run<'_> {
         round.is_multiple_of(self.scale.slow_every)
     }
 
+    /// Waits until the pool has all its machines.
+    async fn fill_pool(&self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + limits::POOL_FILL;
+        while !self.api().pool_is_full().await? {
+            anyhow::ensure!(Instant::now() < deadline, "the pool is not full yet");
+            tokio::time::sleep(limits::POLL).await;
+        }
+        Ok(())
+    }
+
     pub(crate) async fn measure(&self, part: Part) -> anyhow::Result<Section> {
         match part {
             Part::Create => create::measure(self).await,
             Part::Command => command::measure(self).await,
+            Part::Shell => shell::measure(self).await,
             Part::Stream => stream::measure(self).await,
             Part::Files => files::measure(self).await,
             Part::Terminal => terminal::measure(self).await,

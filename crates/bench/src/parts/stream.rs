@@ -1,6 +1,6 @@
 //! A command that prints as fast as it can, and one reader.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -15,6 +15,7 @@ use crate::memory;
 use crate::peers::live::Live;
 use crate::peers::{DOCKER, NAMES, PROCESS};
 use crate::report::{Goal, Section, Skipped, Unit};
+use crate::runner_socket;
 use crate::samples::Samples;
 
 const DELIVERED: &str = "log stream, delivered";
@@ -23,9 +24,6 @@ const BASE64: &str = "sandbank, HTTP base64";
 const TEXT: &str = "sandbank, HTTP text";
 const CHANNEL: &str = "sandbank, channel only";
 const GOAL_MB_PER_SECOND: f64 = 700.0;
-
-/// A Unix address has 108 bytes, one of them for the end.
-const MAX_SOCKET_PATH: usize = 107;
 
 const METHOD: &str = "`head -c` of `/dev/zero`, for text piped through `tr`, read by one client from \
     start to ending. Delivered counts what reached the reader; where the journal had to drop \
@@ -41,7 +39,7 @@ struct Flow {
 pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let mut section = Section::new("Log stream", METHOD);
     let id = run.api().create_ready(Network::None).await?;
-    let socket = runner_socket(run.daemon.data_dir(), &id);
+    let socket = runner_socket::of(run.daemon.data_dir(), &id);
     let mut contenders = vec![BASE64, TEXT];
     match &socket {
         Some(_) => contenders.push(CHANNEL),
@@ -183,15 +181,4 @@ async fn over_channel(socket: &Path, argv: &[&str]) -> anyhow::Result<Flow> {
         }
     }
     Ok(Flow { delivered, dropped, took: begin.elapsed() })
-}
-
-/// The engine keeps the socket where a restarted daemon finds it again: in a directory that is
-/// named after the sandbox.
-fn runner_socket(data_dir: &Path, id: &str) -> Option<PathBuf> {
-    use std::os::unix::fs::FileTypeExt;
-    let dir = data_dir.join("machines").join(id);
-    let entries = std::fs::read_dir(dir).ok()?.flatten();
-    let mut sockets = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_socket()));
-    let path = sockets.next()?.path();
-    (path.as_os_str().len() <= MAX_SOCKET_PATH).then_some(path)
 }
