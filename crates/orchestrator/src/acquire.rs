@@ -66,20 +66,32 @@ async fn from_anywhere(
     row: SandboxRow,
     member: Option<Member>,
 ) -> Result<AcquireSource, OrchestratorError> {
-    if let Some(member) = member {
-        if let Err(error) = prepare(&member, spec).await {
-            // Nobody has heard of it yet: a new one takes its place and its id.
-            tracing::warn!(sandbox = %spec.id, %error, "a ready machine was of no use");
-            drop(member);
-            sandbox.link.forget().await;
-            context.engine.destroy(&spec.id).await?;
-        } else {
-            take_over(context, row).await?;
-            return Ok(AcquireSource::Pool);
-        }
+    let Some(member) = member else {
+        context.store.sandboxes().insert(&row).await?;
+        reach(Point::RowInserted)?;
+        make(context, spec, &row).await?;
+        return Ok(AcquireSource::Cold);
+    };
+    reach(Point::EngineCreated)?;
+    // Intent and result in one, beside the first word to the runner: without the row, the machine
+    // is one that nobody owns.
+    let row = SandboxRow { state: RowState::Running, ..row };
+    let rows = context.store.sandboxes();
+    let (told, stored) = tokio::join!(prepare(&member, spec), rows.insert(&row));
+    stored?;
+    reach(Point::RowInserted)?;
+    if let Err(error) = told {
+        // Nobody has heard of it yet: a new one takes its place and its id.
+        tracing::warn!(sandbox = %spec.id, %error, "a ready machine was of no use");
+        drop(member);
+        sandbox.link.forget().await;
+        context.engine.destroy(&spec.id).await?;
+        make(context, spec, &row).await?;
+        return Ok(AcquireSource::Cold);
     }
-    make(context, spec, row).await?;
-    Ok(AcquireSource::Cold)
+    announce(context, &row, AcquireSource::Pool);
+    reach(Point::RowRunning)?;
+    Ok(AcquireSource::Pool)
 }
 
 /// The caller's variables, which no machine in the pool has. The answer also says that the runner
@@ -89,25 +101,14 @@ async fn prepare(member: &Member, spec: &MachineSpec) -> Result<(), Orchestrator
     Ok(told.map_err(|_| OrchestratorError::CreateTimedOut(CLAIM_PATIENCE))??)
 }
 
-/// Intent and result in one: without the row, the machine is one that nobody owns.
-async fn take_over(context: &Context, row: SandboxRow) -> Result<(), OrchestratorError> {
-    reach(Point::EngineCreated)?;
-    let row = SandboxRow { state: RowState::Running, ..row };
-    context.store.sandboxes().insert(&row).await?;
-    reach(Point::RowInserted)?;
-    announce(context, &row, AcquireSource::Pool);
-    reach(Point::RowRunning)
-}
-
-/// Intent, machine, result, in this order: whoever is told that it runs finds it after a crash.
+/// The machine and the result, after the intent: whoever is told that it runs finds it after a
+/// crash.
 async fn make(
     context: &Context,
     spec: &MachineSpec,
-    row: SandboxRow,
+    row: &SandboxRow,
 ) -> Result<(), OrchestratorError> {
-    context.store.sandboxes().insert(&row).await?;
-    reach(Point::RowInserted)?;
-    announce(context, &row, AcquireSource::Cold);
+    announce(context, row, AcquireSource::Cold);
     let _turn = context.turns.take().await?;
     let machine = context.engine.create(spec).await?;
     workspaces::announce(context, &machine, spec);

@@ -105,6 +105,9 @@ pub const MAX_POOL: usize = 256;
 /// How long a ready machine may take to be given to its caller; then a new one is made instead.
 pub(crate) const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Before a machine is made in the place of one that was taken.
+pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(10);
+
 /// How long the making of a ready machine stands back for callers' creates.
 pub(crate) const REFILL_PATIENCE: Duration = Duration::from_secs(1);
 

@@ -109,6 +109,9 @@ pub struct ShellUse {
     /// Errors come in the stream of the output, in the order they were written.
     #[serde(default)]
     pub merged: bool,
+    /// Where a shell begins that is not there yet; none is the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin_in: Option<String>,
 }
 
 /// What is known of the shell that a command ran in.

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{Member, Recipe, destroy, lost};
 use crate::OrchestratorError;
 use crate::context::Context;
-use crate::limits::{REFILL_PATIENCE, WATCH_RETRY};
+use crate::limits::{REFILL_PATIENCE, REFILL_PAUSE, WATCH_RETRY};
 use crate::link::Reached;
 
 /// Until the daemon leaves. A member that is being made then is finished, and destroyed.
@@ -20,6 +20,8 @@ pub(crate) async fn run(context: Arc<Context>) {
     loop {
         let waiting = async {
             let place = next(&context).await;
+            // Whoever has just claimed one is about to use it, and to make another takes a core.
+            sleep(REFILL_PAUSE).await;
             // A member takes none of the callers' turns, so no create waits for one; while any is
             // under way it stays out of its way, within reason.
             let _ = timeout(REFILL_PATIENCE, context.turns.idle()).await;

@@ -12,7 +12,7 @@ use crate::commanding::{Heard, run, spec};
 pub(crate) fn script(shell: &str, text: &str) -> CommandSpec {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = format!("s{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let shell = Some(ShellUse { name: shell.parse().unwrap(), merged: false });
+    let shell = Some(ShellUse { name: shell.parse().unwrap(), merged: false, begin_in: None });
     CommandSpec { shell, timeout_ms: Some(60_000), ..spec(&name, &[text]) }
 }
 

@@ -146,6 +146,8 @@ impl Script<'_> {
             let memory = shell.memory.borrow();
             (memory.cwd.clone(), memory.exports.clone(), !memory.has_begun)
         };
+        let begin_in = || self.command.spec().shell.as_ref()?.begin_in.clone();
+        let cwd = cwd.or_else(begin_in);
         let started = Process::start(&self.commands.launcher, &shell.name, cwd.as_deref());
         let mut process = started.map_err(|fault| fault.message)?;
         self.commands.living.borrow_mut().insert(process.pid, process.death.clone());
