@@ -15,8 +15,8 @@ const FILES = { "sum.py": "print(sum(range(1, 100)))  # the sum of 1 to 100, wit
 function forBashTool(sandbox: Sandbox): BashToolSandbox {
   return {
     async executeCommand(command) {
-      const { stdout, stderr, exitCode } = await sandbox.commands.run(command, { timeoutMs: 120_000 });
-      return { stdout, stderr, exitCode: exitCode ?? -1 };
+      const { stdout, stderr, exitCode, ending } = await sandbox.commands.run(command, { timeoutMs: 120_000 });
+      return { stdout, stderr: `${stderr}[it ${ending.describe()}]`, exitCode: exitCode ?? -1 };
     },
     readFile: (path) => sandbox.files.readText(path),
     async writeFiles(files) {

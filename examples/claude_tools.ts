@@ -15,9 +15,8 @@ function bashIn(sandbox: Sandbox) {
   return async ({ command, restart }: { command?: string; restart?: boolean }): Promise<string> => {
     if (restart) return `this is shell ${++shells}`;
     const shell = sandbox.shell(`shell-${shells}`);
-    const { output, ending, exitCode } = await shell.run(command ?? "", { merged: true, timeoutMs: 120_000 });
-    const how = ending.kind === "exited" ? `exit code ${exitCode}` : ending.kind;
-    return `${output.slice(-20_000)}\n[${how}]`;
+    const { output, ending } = await shell.run(command ?? "", { merged: true, timeoutMs: 120_000 });
+    return `${output.slice(-20_000)}\n[it ${ending.describe()}]`;
   };
 }
 

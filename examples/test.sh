@@ -72,7 +72,7 @@ install_typescript() {
     fi
     rm -rf "$build/sdk/src" "$build/sdk/dist"
     (cd "$SDK/typescript" && tar c --exclude=./node_modules --exclude=./dist --exclude=./build .) | tar x -C "$build/sdk"
-    (cd "$build/sdk" && npm run --silent build && "${npm[@]}" pack --pack-destination "$work" >/dev/null)
+    (cd "$build/sdk" && "${npm[@]}" pack --pack-destination "$work" >/dev/null)
 
     cd "$build/typescript"
     if changed typescript "$EXAMPLES"/{package-lock.json,.npmrc}; then

@@ -140,14 +140,14 @@ def _claude_tools(secret: str) -> Script:
         prompt="calendar",
         turns=(
             (
-                Call("bash", {"command": f"cd /tmp; x={secret}; hostname"}, (HOST, "exit code 0")),
+                Call("bash", {"command": f"cd /tmp; x={secret}; hostname"}, (HOST, "exited with 0")),
                 Call("bash", {"command": "pwd; echo $x"}, ("(?m)^/tmp$", f"(?m)^{secret}$")),
             ),
             (
                 Call(
                     "bash",
                     {"command": "printf %s $x | sha256sum; exit 3"},
-                    (_digest(secret), "exit code 3"),
+                    (_digest(secret), "exited with 3"),
                 ),
             ),
             (Call("bash", {"restart": True}, ("shell",)),),

@@ -4,7 +4,7 @@
 //! directory's lock wrote the address there itself. Elsewhere only `SANDBANK_TOKEN` is used.
 
 use sandbank_server::TokenFile;
-use sandbank_server::config::{self, ConfigFlags, Secret, Settings, Sources};
+use sandbank_server::config::{self, Secret, Settings, Sources};
 use tokio::time::Instant;
 
 use crate::client::{Client, is_loopback};
@@ -13,8 +13,7 @@ use crate::failure::Failure;
 use crate::limits::{PROBE_PAUSE, PROBE_TIMEOUT, STARTING_LIMIT};
 
 pub(crate) fn settings() -> Result<Settings, Failure> {
-    config::load(&Sources::of_this_process(ConfigFlags::default()))
-        .map_err(|error| bad_config(&error))
+    config::load(&Sources::of_a_client()).map_err(|error| bad_config(&error))
 }
 
 /// For an address that the person named.

@@ -13,7 +13,7 @@ use sandbank_store::Store;
 use crate::auth::{self, Gate};
 use crate::config::{Secret, Settings};
 use crate::data_dir_health::DataDirHealth;
-use crate::dialects::sessions::{self, Directories};
+use crate::dialects::sessions;
 use crate::error::ApiError;
 use crate::images::ImageNames;
 use crate::limits::WAIT_SILENCE;
@@ -34,7 +34,6 @@ struct Inner {
     gate: Arc<Gate>,
     streams: Streams,
     images: ImageNames,
-    directories: Directories,
     shutdown: Shutdown,
     wait_silence: Duration,
 }
@@ -55,7 +54,6 @@ impl App {
             gate: Arc::new(Gate::new(&settings, token, store, access)),
             streams: Streams::new(settings.server.max_streams),
             images: ImageNames::default(),
-            directories: Directories::default(),
             shutdown: Shutdown::default(),
             wait_silence: WAIT_SILENCE,
             settings,
@@ -103,11 +101,6 @@ impl App {
 
     pub(crate) fn images(&self) -> &ImageNames {
         &self.inner.images
-    }
-
-    /// Of the sessions' shells.
-    pub(crate) fn directories(&self) -> &Directories {
-        &self.inner.directories
     }
 
     pub(crate) fn router(&self) -> Router {

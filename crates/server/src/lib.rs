@@ -28,6 +28,7 @@ mod routes;
 mod serve;
 mod shutdown;
 mod streams;
+mod unix_time;
 mod verb_path;
 
 pub use app::App;

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// A longer configuration file is refused at start.
 pub(crate) const MAX_CONFIG_FILE_BYTES: u64 = 1 << 20;
 
+/// A YAML file that nests deeper is refused at start.
+pub(crate) const MAX_YAML_DEPTH: usize = 8;
+
 /// What a runner says is cut to this many characters in an error.
 pub(crate) const MAX_RUNNER_MESSAGE_CHARS: usize = 1000;
 
@@ -129,5 +132,15 @@ pub(crate) const DEFAULT_SESSION_READ_BYTES: u64 = 10 << 20;
 /// How long the sandbox stays through which a workspace is reached that no session has.
 pub(crate) const CARETAKER_TTL: Duration = Duration::from_secs(30);
 
-/// Directories of sessions that are remembered; beyond it the runner is asked.
-pub(crate) const MAX_KNOWN_DIRECTORIES: usize = 10_000;
+/// How long a runner may take to say where its session's shell is; then it is told as unknown.
+pub(crate) const CWD_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runners that a list of sessions asks for it at a time, and how long it asks at all.
+pub(crate) const CWDS_AT_ONCE: usize = 32;
+pub(crate) const CWDS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A terminal's control sequence that is longer was none, and what follows is text again.
+pub(crate) const MAX_SEQUENCE_CHARS: usize = 4096;
+
+/// A longer field `path` of an upload's form is answered 400.
+pub(crate) const MAX_PATH_FIELD_BYTES: usize = 16 << 10;

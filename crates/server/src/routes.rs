@@ -12,6 +12,7 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::app::App;
 use crate::auth::{Access, Scope};
+use crate::dialects::sessions;
 use crate::verb_path;
 
 pub(crate) struct Routes {
@@ -51,14 +52,18 @@ impl Routes {
 }
 
 impl AccessTable {
-    /// Unknown routes need what sandboxd's would: a token off loopback, so that they tell nothing.
-    pub(crate) fn of(&self, method: &Method, route: Option<&str>) -> Access {
+    /// Unknown routes need what their dialect's would, so that they tell nothing: the sessions' a
+    /// token, sandboxd's one off loopback.
+    pub(crate) fn of(&self, method: &Method, route: Option<&str>, path: &str) -> Access {
         let known = route.and_then(|route| self.0.get(route));
         let wanted = if method == Method::HEAD { &Method::GET } else { method };
         let find = |method: &Method| {
             known?.iter().find(|(known, _)| known == method).map(|(_, access)| *access)
         };
-        find(method).or_else(|| find(wanted)).unwrap_or(Access::Sandboxd(Scope::ReadOnly))
+        find(method).or_else(|| find(wanted)).unwrap_or(match sessions::is_ours(path) {
+            true => Access::Sessions(Scope::ReadOnly),
+            false => Access::Sandboxd(Scope::ReadOnly),
+        })
     }
 }
 
@@ -88,6 +93,6 @@ fn requirements(access: Access) -> Vec<SecurityRequirement> {
     match access {
         Access::Public => Vec::new(),
         Access::Sandboxd(_) => [SecurityRequirement::default()].into_iter().chain(token).collect(),
-        Access::Token(_) => token.to_vec(),
+        Access::Token(_) | Access::Sessions(_) => token.to_vec(),
     }
 }

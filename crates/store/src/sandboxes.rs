@@ -99,6 +99,26 @@ pub struct LeaseRow {
     pub commands: u64,
 }
 
+/// Ranges, so that the index of keys serves.
+const KEYS_FROM_TO: &str = "SELECT * FROM sandboxes WHERE key >= ? AND key < ?
+     ORDER BY created_at_ms DESC, id DESC LIMIT ?";
+const KEYS_FROM: &str = "SELECT * FROM sandboxes WHERE key >= ?
+     ORDER BY created_at_ms DESC, id DESC LIMIT ?";
+
+/// The first text after all that begin with `prefix`, in the order of code points, which is that of
+/// their bytes; none when nothing comes after them.
+fn successor(prefix: &str) -> Option<String> {
+    let mut text = prefix.to_owned();
+    while let Some(last) = text.pop() {
+        // The range leaves out what is no character.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            text.push(next);
+            return Some(text);
+        }
+    }
+    None
+}
+
 pub struct Sandboxes<'a> {
     pub(crate) db: &'a Inner,
 }
@@ -252,15 +272,16 @@ impl Sandboxes<'_> {
         prefix: &str,
         limit: usize,
     ) -> Result<Vec<SandboxRow>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT * FROM sandboxes WHERE substr(key, 1, length(?1)) = ?1
-             ORDER BY created_at_ms DESC, id DESC LIMIT ?2",
-        )
-        .bind(prefix)
-        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-        .fetch_all(&self.db.reader)
-        .await
-        .map_err(|error| self.db.failed(error))?;
+        let end = successor(prefix);
+        let query = match &end {
+            Some(end) => sqlx::query(KEYS_FROM_TO).bind(prefix).bind(end),
+            None => sqlx::query(KEYS_FROM).bind(prefix),
+        };
+        let rows = query
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .fetch_all(&self.db.reader)
+            .await
+            .map_err(|error| self.db.failed(error))?;
         rows.iter().map(|row| self.read(row)).collect()
     }
 
@@ -309,5 +330,32 @@ impl Sandboxes<'_> {
         T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
     {
         row.try_get(column).map_err(|error| self.db.failed(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    #[test]
+    fn the_successor_is_after_all_that_begin_so_and_before_the_rest() {
+        assert_eq!(successor("session:").as_deref(), Some("session;"));
+        assert_eq!(successor("a\u{d7ff}").as_deref(), Some("a\u{e000}"));
+        assert_eq!(successor("a\u{10ffff}\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!((successor("\u{10ffff}"), successor("")), (None, None));
+    }
+
+    #[tokio::test]
+    async fn the_index_of_keys_serves_a_prefix() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("db")).await.unwrap();
+        for (query, bounds) in [(KEYS_FROM_TO, "key>? AND key<?"), (KEYS_FROM, "key>?")] {
+            let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}"));
+            let plan = sqlx::query(explain).fetch_all(&store.inner.reader).await.unwrap();
+            let words: Vec<String> = plan.iter().map(|row| row.get("detail")).collect();
+            let index = format!("SEARCH sandboxes USING INDEX sandboxes_by_key ({bounds})");
+            assert!(words.contains(&index), "{words:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from random import randrange
 
 import httpx
 
@@ -29,6 +30,9 @@ class OwnServer:
             "SANDBANK_PORT": str(self._port),
             # Plain storage leaves nothing mounted behind.
             "SANDBANK_STORAGE": "plain",
+            "SANDBANK_POOL_SIZE": "0",
+            # Other servers on this machine have networks, too.
+            "SANDBANK_NETWORK_SUBNET": f"10.{randrange(64, 208)}.{randrange(16) * 16}.0/20",
             **settings,
         }
 

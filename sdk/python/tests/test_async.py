@@ -78,6 +78,19 @@ async def test_an_input_that_fails_ends_the_command(async_sandbox: AsyncSandbox)
     assert (await async_sandbox.commands.list())[-1].state == "ended"
 
 
+async def test_a_run_that_is_cancelled_ends_its_command(async_sandbox: AsyncSandbox) -> None:
+    commands = async_sandbox.commands
+    running = asyncio.create_task(commands.run("echo > begun; sleep 1000", stdin=b"x"))
+    while "begun" not in [entry.name for entry in await async_sandbox.files.list()]:
+        await asyncio.sleep(0.02)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (left,) = await commands.list()
+    ending = (await (await commands.get(left.command_id)).wait(timeout=30)).ending
+    assert (ending.kind, ending.signal) == ("killed", 15)
+
+
 async def test_many_commands_at_once(async_sandbox: AsyncSandbox) -> None:
     runs = [async_sandbox.commands.run(f"echo {number}") for number in range(20)]
     results = await asyncio.gather(*runs)
@@ -135,7 +148,7 @@ async def test_sandboxes_and_the_server(async_client: AsyncSandbank) -> None:
     assert (await async_client.doctor()).controls
     assert await async_client.images.list()
     key = "python-sdk:async"
-    async with await async_client.sandboxes.create(key, ports=[3000], vcpus=1) as sandbox:
+    async with await async_client.sandboxes.create(key=key, ports=[3000], vcpus=1) as sandbox:
         found = await async_client.sandboxes.get(sandbox.id)
         assert (await found.info()).key == key
         assert sandbox.id in [one.id for one in await async_client.sandboxes.list()]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from sandbank import (
     BadRequest,
+    Command,
     CommandFailed,
     Conflict,
     Gone,
     NotFound,
+    OutputEvent,
     Sandbank,
     Sandbox,
     Timeout,
 )
+from sandbank.effects import Patience, Request, ask
 
 
 def test_run_tells_output_and_exit_code(sandbox: Sandbox) -> None:
@@ -24,6 +28,7 @@ def test_run_tells_output_and_exit_code(sandbox: Sandbox) -> None:
     assert (result.stdout, result.stderr, result.exit_code) == ("out\n", "err\n", 3)
     assert sorted(result.output) == sorted("out\nerr\n")
     assert (result.ending.kind, result.ending.code, result.ok) == ("exited", 3, False)
+    assert result.ending.describe() == "exited with 3"
 
 
 def test_a_list_is_passed_as_it_is(sandbox: Sandbox) -> None:
@@ -46,8 +51,9 @@ def test_check_raises_with_the_result(sandbox: Sandbox) -> None:
 def test_a_timeout_ends_the_command(sandbox: Sandbox) -> None:
     result = sandbox.commands.run("echo begun; sleep 1000", timeout=0.3)
     assert (result.stdout, result.exit_code, result.ending.kind) == ("begun\n", 124, "timed_out")
-    with pytest.raises(ValueError):
+    with pytest.raises(BadRequest) as bad:
         sandbox.commands.run("true", timeout=0)
+    assert bad.value.code == "bad_timeout"
 
 
 def test_input_of_every_kind(sandbox: Sandbox) -> None:
@@ -76,6 +82,44 @@ def test_an_input_that_fails_ends_the_command(sandbox: Sandbox) -> None:
     with pytest.raises(LookupError, match="no more"):
         sandbox.commands.run(["cat"], stdin=broken())  # type: ignore[arg-type]
     assert sandbox.commands.list()[-1].state == "ended"
+
+
+def test_a_run_that_is_interrupted_ends_its_command(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Command, after: int = 0) -> Iterator[OutputEvent]:
+        yield next(stream(self, after))
+        raise KeyboardInterrupt
+
+    stream = Command.stream
+    with monkeypatch.context() as patch:
+        patch.setattr(Command, "stream", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sandbox.commands.run("echo begun; sleep 1000")
+    (left,) = sandbox.commands.list()
+    ending = sandbox.commands.get(left.command_id).wait(timeout=30).ending
+    assert (ending.kind, ending.signal) == ("killed", 15)
+
+
+def test_input_that_ends_the_command_was_taken(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = sandbox.commands.start("head -c 3 > taken", stdin=True)
+
+    def late(patience: Patience, request: Request, model: Any) -> Any:
+        reply = yield from ask(patience, request, model)
+        if request.method == "POST":
+            # As when the answer was lost, and the command has ended when it is asked again.
+            raise Gone("it wants no more", code="closed")
+        return reply
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sandbank.stdin.ask", late)
+        command.write("abc")
+    assert command.wait(timeout=30).ok
+    with pytest.raises(Gone):
+        command.write("more")
+    assert sandbox.files.read("taken") == b"abc"
 
 
 def test_a_started_command_is_written_to_and_waited_for(sandbox: Sandbox) -> None:
@@ -124,10 +168,10 @@ def _releasing(sandbox: Sandbox, data: bytes) -> Iterator[bytes]:
 
 def test_ones_own_id_attaches_instead_of_running_twice(sandbox: Sandbox) -> None:
     for _ in range(2):
-        sandbox.commands.start("echo x >> ran", command_id="mine").wait()
+        sandbox.commands.start("echo x >> ran", id="mine").wait()
     assert sandbox.files.read_text("ran") == "x\n"
     with pytest.raises(Conflict):
-        sandbox.commands.start("something else", command_id="mine")
+        sandbox.commands.start("something else", id="mine")
 
 
 def test_commands_are_killed_and_signalled(sandbox: Sandbox) -> None:
@@ -178,8 +222,10 @@ def test_a_shell_takes_input_merges_streams_and_comes_back(sandbox: Sandbox) -> 
     again = shell.run("pwd")
     assert (again.stdout, again.restarted) == ("/tmp\n", True)
     streamed = list(shell.stream("echo a; echo b >&2"))
-    assert [event.stream for event in streamed][-1] == "ending"
+    assert [event.type for event in streamed][-1] == "ending"
     assert {event.text for event in streamed} == {"a\n", "b\n", ""}
+    fed = shell.stream("read line; echo got $line", stdin="it\n")
+    assert "".join(event.text for event in fed) == "got it\n"
 
 
 def test_a_terminal_is_typed_into_left_and_found_again(sandbox: Sandbox) -> None:
@@ -191,6 +237,7 @@ def test_a_terminal_is_typed_into_left_and_found_again(sandbox: Sandbox) -> None
         if b"ready" in shown:
             terminal.detach()
     assert b"30 100" in shown
+    seq = terminal.seq
     terminal.resize(40, 120)
     again = sandbox.terminal.attach(terminal.id)
     again.write("stty size; exit 5\r")
@@ -198,6 +245,8 @@ def test_a_terminal_is_typed_into_left_and_found_again(sandbox: Sandbox) -> None
     assert rest.startswith(shown), "the past comes first"
     assert b"40 120" in rest
     assert shown + b"".join(terminal) == rest, "who left goes on where they were"
+    late = sandbox.terminal.attach(terminal.id, after=seq)
+    assert shown + b"".join(late) == rest, "and so does who was told the place"
     assert again.wait().exit_code == 5
 
 

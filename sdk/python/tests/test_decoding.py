@@ -68,6 +68,7 @@ def test_null_and_absent_are_none() -> None:
         (403, "permission_denied", Forbidden),
         (404, "sandbox_not_found", NotFound),
         (404, "gone", Gone),
+        (404, "sandbox_gone", Gone),
         (410, "closed", Gone),
         (408, "slow_body", Timeout),
         (409, "sandbox_paused", Conflict),
@@ -92,7 +93,12 @@ def test_codes_and_statuses_are_classes(status: int, code: str, kind: type) -> N
 
 
 def test_the_sessions_dialect_and_strangers_are_understood() -> None:
-    told = error_of(404, {}, b'{"error_code":"SESSION_NOT_FOUND","message":"no session"}')
+    body = (
+        b'{"error_code":"SESSION_NOT_FOUND","message":"no session","details":{"hint":"make one"}}'
+    )
+    told = error_of(404, {}, body)
     assert (type(told), told.code, told.message) == (NotFound, "SESSION_NOT_FOUND", "no session")
+    assert told.hint == "make one"
+    assert issubclass(Gone, NotFound), "what is gone is not found"
     stranger = error_of(503, {}, b"<html>")
     assert (type(stranger), stranger.code, stranger.retryable) == (Unavailable, "http_503", True)

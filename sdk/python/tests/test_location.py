@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sandbank import SandbankError
 from sandbank.location import is_loopback, locate
 
 
@@ -17,6 +19,7 @@ def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SANDBANK_DATA_DIR", str(tmp_path))
     (tmp_path / "token").write_text("from the file\n")
+    (tmp_path / "token").chmod(0o600)
     (tmp_path / "lock").write_text("http://127.0.0.1:9999\n")
     return tmp_path
 
@@ -43,7 +46,54 @@ def test_a_server_that_is_no_more_gets_no_token(data_dir: Path) -> None:
 def test_the_token_file_is_for_its_own_server_only(held: Path) -> None:
     assert locate("http://127.0.0.1:9999/", None).token == "from the file"
     assert locate("http://127.0.0.1:8888", None).token is None
-    assert locate("http://example.com:9999", None).token is None
+    for stranger in (
+        "http://example.com:9999", "http://127.0.0.2:9999", "http://[::1]:9999",
+        "https://127.0.0.1:9999", "http://127.0.0.1:9999/below", "http://localhost.x:9999",
+        "http://127.0.0.1:nonsense",
+    ):  # fmt: skip
+        assert locate(stranger, None).token is None, stranger
+
+
+def test_a_name_for_this_machine_is_dialled_as_the_announced_address(held: Path) -> None:
+    found = locate("http://localhost:9999", None)
+    assert (found.url, found.token) == ("http://127.0.0.1:9999", "from the file")
+    assert locate("http://localhost:9998", None).token is None
+    (held / "lock").write_text("http://localhost:9999\n")
+    assert locate("http://localhost:9999", None).token is None, "no server announces a name"
+
+
+def test_a_token_that_others_could_have_is_refused(
+    held: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (held / "token").chmod(0o640)
+    with pytest.raises(SandbankError, match="can be read by others") as readable:
+        locate(None, None)
+    assert readable.value.code == "token_file_unsafe"
+    (held / "token").chmod(0o600)
+    assert locate(None, None).token
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    with pytest.raises(SandbankError, match="belongs to another user"):
+        locate(None, None)
+
+
+def test_without_a_token_it_goes_on_without_one(held: Path) -> None:
+    (held / "token").rename(held / "elsewhere")
+    assert locate(None, None).token is None
+    (held / "token").symlink_to(held / "elsewhere")
+    assert locate(None, None).token is None, "a link may lead anywhere"
+
+
+def test_the_directory_for_data_that_a_user_has_chosen_is_looked_into(
+    held: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+    (home / "sandbank").symlink_to(held)
+    monkeypatch.delenv("SANDBANK_DATA_DIR")
+    monkeypatch.setenv("XDG_DATA_HOME", str(home))
+    # Root has a directory of its own; as somebody else the token there is a stranger's.
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    with pytest.raises(SandbankError, match="belongs to another user"):
+        locate(None, None)
 
 
 def test_what_is_given_wins_over_the_environment(

@@ -16,6 +16,7 @@ from sandbank import (
     RetryPolicy,
     Sandbank,
     Sandbox,
+    Timeout,
 )
 
 #: Together less than what the server keeps of a command that nobody reads.
@@ -129,7 +130,7 @@ def test_output_that_the_server_no_longer_has_is_counted_exactly(sandbox: Sandbo
     result = started.wait()
     assert result.dropped_bytes > 0
     assert len(result.stdout_bytes) + result.dropped_bytes == 50_000_000
-    assert [event.stream for event in result.events].count("dropped") == 1
+    assert [event.type for event in result.events].count("dropped") == 1
 
 
 def test_a_sandbox_that_ends_while_nobody_is_connected_leaves_a_lost_command(
@@ -145,7 +146,7 @@ def test_a_sandbox_that_ends_while_nobody_is_connected_leaves_a_lost_command(
         doomed.stop()
         proxy.come_back()
         events = list(stream)
-    assert [event.stream for event in events] == ["ending"]
+    assert [event.type for event in events] == ["ending"]
     assert events[0].ending is not None
     assert events[0].ending.kind == "lost"
     assert "stopped" in str(events[0].ending.reason)
@@ -160,6 +161,33 @@ def test_a_sandbox_that_ends_under_a_reader_leaves_a_lost_command(client: Sandba
     (event,) = stream
     assert event.ending is not None
     assert event.ending.kind == "lost"
+
+
+def test_a_wait_has_one_deadline_however_often_it_is_cut(
+    server: tuple[str, str], sandbox: Sandbox, cutting: Cutting
+) -> None:
+    command = sandbox.commands.start("while :; do echo line; sleep 0.01; done")
+    proxy = cutting(Cuts(2_000, 4_000))
+    with Sandbank(proxy.url, server[1], retry=STUBBORN) as shaky:
+        through = shaky.sandboxes.get(sandbox.id).commands.get(command.id)
+        with pytest.raises(Timeout):
+            through.wait(timeout=1.5)
+    assert proxy.cut > 1
+    assert command.status().state == "running"
+    command.kill()
+
+
+def test_an_archive_comes_whole_through_cuts(
+    server: tuple[str, str], sandbox: Sandbox, cutting: Cutting
+) -> None:
+    sandbox.files.write("packed/large", STDOUT)
+    proxy = cutting(Cuts(300, 900_000))
+    with Sandbank(proxy.url, server[1], retry=STUBBORN) as shaky:
+        archive = b"".join(shaky.sandboxes.get(sandbox.id).files.download_archive("packed"))
+    sandbox.files.upload_archive(archive, "unpacked")
+    assert sandbox.files.read("unpacked/large") == STDOUT
+    assert proxy.cut > 1
+    assert [entry.name for entry in sandbox.files.list()] == ["packed", "unpacked"]
 
 
 def test_events_have_no_gap_after_a_cut(

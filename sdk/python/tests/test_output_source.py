@@ -53,7 +53,8 @@ WHOLE = read(OutputSource("/c"), None)
 
 
 def test_records_become_events_and_the_unknown_is_ignored() -> None:
-    assert [event.stream for event in WHOLE] == ["dropped", "stdout", "stderr", "stdout", "ending"]
+    assert [event.type for event in WHOLE] == ["dropped", *["output"] * 3, "ending"]
+    assert [event.stream for event in WHOLE] == [None, "stdout", "stderr", "stdout", None]
     assert [event.data for event in WHOLE] == [b"", b"one\n", b"\xff\x00", b"", b""]
     assert (WHOLE[0].dropped_bytes, WHOLE[0].dropped_frames) == (9, 2)
     assert (WHOLE[-1].exit_code, WHOLE[-1].ending and WHOLE[-1].ending.code) == (3, 3)
@@ -97,6 +98,35 @@ def test_a_gap_is_an_error_and_not_silence() -> None:
     source.feed(json.dumps(output(3, "stdout", b"x")).encode() + b"\n")
     with pytest.raises(SandbankError, match="record 2 is missing"):
         source.take()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{]",
+        b"5",
+        *(
+            json.dumps(record).encode()
+            for record in (
+                {**output(1, "stdout", b"x"), "seq": "one"},
+                {**output(1, "stdout", b"x"), "seq": True},
+                {**output(1, "stdout", b"x"), "data": 5},
+                {**output(1, "stdout", b"x"), "data": "a"},
+                {"stream": "control", "type": "dropped", "seq": 1, "frames": 1, "bytes": "many"},
+                {"stream": "control", "type": "ending", "seq": 1},
+            )
+        ),
+    ],
+)
+def test_a_record_that_is_not_as_it_should_be_is_an_error_that_says_so(line: bytes) -> None:
+    source = OutputSource("/c")
+    source.feed(line + b"\n")
+    with pytest.raises(SandbankError) as bad:
+        source.take()
+    assert bad.value.code == "bad_output"
+    fine = OutputSource("/c")
+    fine.feed(json.dumps(output(1, "stdout", b"x")).encode() + b"\n")
+    assert fine.take() is not None
 
 
 def test_a_body_that_ends_without_an_ending_is_a_cut() -> None:

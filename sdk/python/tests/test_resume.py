@@ -52,7 +52,7 @@ def silence() -> Timeout:
 def test_what_was_handed_out_is_not_asked_for_again() -> None:
     feed = Driven(resume(POLICY, EventSource(None)))
     assert feed.asks.request.params == {"after": "0"}
-    assert feed.asks.request.read_timeout == SILENCE_SECONDS
+    assert feed.asks.request.silence == SILENCE_SECONDS
     feed.opened().answer(event(1) + event(2) + event(3)[:20])
     assert isinstance(feed.asks, Emit)
     assert feed.asks.item.seq == 1
@@ -92,14 +92,14 @@ def test_a_deadline_bounds_silence_however_late_it_begins(monkeypatch: pytest.Mo
     now = 100.0
     monkeypatch.setattr("sandbank.resume.time.monotonic", lambda: now)
     feed = Driven(resume(POLICY, EventSource(None), deadline=120.0))
-    assert feed.asks.request.read_timeout == 20
+    assert feed.asks.request.silence == 20
     now = 100.5
     feed.opened().answer(b": heartbeat\n\n")
     assert isinstance(feed.asks, Read), "half a second is not worth a new connection"
     now = 115.0
     feed.answer(b": heartbeat\n\n")
     assert isinstance(feed.asks, Open)
-    assert feed.asks.request.read_timeout == 5
+    assert feed.asks.request.silence == 5
     feed.opened()
     now = 120.0
     with pytest.raises(Timeout):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
+import httpx
 import pytest
 from cutting_proxy import STUBBORN, Cuts, CuttingProxy
 from own_server import OwnServer
@@ -18,6 +20,7 @@ from sandbank import (
     Sandbank,
     SandbankError,
     Sandbox,
+    Timeout,
     TooMany,
     Unavailable,
 )
@@ -55,6 +58,56 @@ def test_the_server_says_how_long_to_wait_within_reason() -> None:
     assert pause is not None
     assert pause >= 7
     assert policy.pause(1, error(429, after=11)) is None
+
+
+def test_everybody_is_as_patient_as_the_other_client() -> None:
+    policy = RetryPolicy()
+    assert (policy.attempts, policy.first_pause) == (8, 0.1)
+    assert (policy.longest_pause, policy.longest_retry_after) == (5.0, 30.0)
+
+
+def test_one_deadline_bounds_all_tries() -> None:
+    asked: list[float] = []
+
+    def busy(request: httpx.Request) -> httpx.Response:
+        asked.append(request.extensions["timeout"]["read"])
+        body = {"error": "busy", "code": "busy", "retryable": True}
+        return httpx.Response(503, headers={"retry-after": "0"}, json=body)
+
+    policy = RetryPolicy(attempts=100, first_pause=0.2)
+    transport = httpx.MockTransport(busy)
+    client = Sandbank("http://x", "t", timeout=1.0, retry=policy, transport=transport)
+    with client, pytest.raises(Unavailable):
+        client.health()
+    assert 1 < len(asked) < 10, "a pause that is longer than what is left is not begun"
+    assert asked == sorted(asked, reverse=True), "each try has only what is left"
+
+
+def test_a_server_that_trickles_is_late() -> None:
+    def trickle() -> Iterator[bytes]:
+        while True:
+            time.sleep(0.05)
+            yield b" "
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=trickle()))
+    client = Sandbank("http://x", "t", timeout=0.3, transport=transport)
+    with client, pytest.raises(Timeout):
+        client.health()
+
+
+def test_an_answer_that_is_no_json_is_an_error_at_once() -> None:
+    asked: list[str] = []
+
+    def stranger(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(302 if len(asked) > 1 else 200, content=b"<html>")
+
+    with Sandbank("http://x", "t", transport=httpx.MockTransport(stranger)) as client:
+        for code in ("bad_answer", "redirected"):
+            with pytest.raises(SandbankError) as told:
+                client.health()
+            assert (told.value.code, told.value.retryable) == (code, False)
+    assert len(asked) == 2
 
 
 def test_a_start_whose_answer_is_lost_runs_once(
@@ -126,7 +179,7 @@ def test_what_may_not_be_repeated_is_sent_once(
         # The sandbox is looked up over the first connection, which is let go of then.
         proxy = cutting(Cuts(1, 1))
         with Sandbank(proxy.url, server[1], retry=STUBBORN) as shaky:
-            known = Sandbox(shaky._io, sandbox.id, created=False, keep=True)
+            known = Sandbox(shaky._io, sandbox.id)
             with pytest.raises(ConnectionFailed):
                 call(known)
         return proxy.connections
@@ -137,6 +190,7 @@ def test_what_may_not_be_repeated_is_sent_once(
     assert through(lambda one: one.files.remove("once")) == 1
     assert through(lambda one: one.pause()) == 1
     assert through(lambda one: one.stop()) == 1
+    assert through(lambda one: one.containment()) == 1
     assert through(lambda one: one.stats()) > 100, "what only looks is repeated"
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 
 import httpx
 import pytest
+from own_server import OwnServer
 
 from sandbank import (
     BadRequest,
@@ -19,6 +22,7 @@ from sandbank import (
     Sandbox,
     Unauthorized,
 )
+from sandbank.sessions import SandboxClient
 
 
 def test_the_server_tells_about_itself(client: Sandbank) -> None:
@@ -35,6 +39,7 @@ def test_a_sandbox_has_what_it_was_given(client: Sandbank) -> None:
         ports=[3000, 4000], idle_ttl=120, max_lifetime=600, runtime="python3.13",
     ) as sandbox:  # fmt: skip
         assert sandbox.created
+        assert sandbox.acquire_source in ("pool", "cold")
         info = sandbox.info()
         assert (info.state, info.network, info.ports) == ("running", "none", (3000, 4000))
         assert (info.limits.memory_bytes, info.limits.pids) == (512 << 20, 100)
@@ -52,15 +57,45 @@ def test_what_is_left_out_the_server_decides(client: Sandbank) -> None:
 
 
 def test_a_key_finds_the_living_sandbox(client: Sandbank) -> None:
-    with client.sandboxes.create("python-sdk:found", keep=True) as first:
+    with client.sandboxes.create(key="python-sdk:found", keep=True) as first:
         pass
-    with client.sandboxes.create("python-sdk:found") as second:
-        assert (second.id, second.created) == (first.id, False)
+    with client.sandboxes.create(key="python-sdk:found") as second:
+        assert (second.id, second.created, second.acquire_source) == (first.id, False, None)
         assert second.id in [sandbox.id for sandbox in client.sandboxes.list()]
         with client.sandboxes.get(first.id) as found:
             assert found.info().key == "python-sdk:found"
         assert second.commands.run("true").ok, "a found one outlives its with"
     assert first.refresh().state in ("gone", "stopping")
+
+
+def test_a_machine_that_was_ready_is_told_as_such(own_server: Callable[..., OwnServer]) -> None:
+    pooled = own_server(SANDBANK_POOL="host=1")
+    deadline = time.monotonic() + 30
+    with Sandbank(pooled.url, pooled.token) as client:
+        while True:
+            # Made now, for as long as none is ready.
+            with client.sandboxes.create() as sandbox:
+                assert sandbox.acquire_source in ("pool", "cold")
+            if sandbox.acquire_source == "pool":
+                break
+            assert time.monotonic() < deadline
+        with client.sandboxes.create(memory_mb=300) as other:
+            assert other.acquire_source == "cold", "nobody keeps such a machine"
+
+
+async def test_a_kept_workspace_outlives_its_sandbox(
+    client: Sandbank, server: tuple[str, str]
+) -> None:
+    workspace = "python-sdk-kept"
+    with client.sandboxes.create(network="none", workspace=workspace) as first:
+        assert first.info().workspace == workspace
+        first.files.write("kept", "still here")
+    with client.sandboxes.create(network="none", workspace=workspace) as second:
+        assert second.files.read_text("kept") == "still here"
+    with client.sandboxes.create(network="none") as other:
+        assert other.info().workspace is None
+    async with SandboxClient(*server) as sessions:
+        await sessions.delete_workspace(workspace)
 
 
 def test_a_stopped_sandbox_is_gone_and_says_why(sandbox: Sandbox) -> None:
@@ -144,8 +179,9 @@ def test_mistakes_have_classes(client: Sandbank, server: tuple[str, str]) -> Non
     policy = RetryPolicy(attempts=2, first_pause=0.01)
     with Sandbank("http://127.0.0.1:1", retry=policy) as nowhere, pytest.raises(ConnectionFailed):
         nowhere.health()
-    with pytest.raises(ValueError):
+    with pytest.raises(BadRequest) as bad:
         Sandbank("127.0.0.1:8080")
+    assert bad.value.code == "bad_url"
 
 
 def test_events_come_in_order_and_go_on_from_any_of_them(client: Sandbank) -> None:

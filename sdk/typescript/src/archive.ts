@@ -1,41 +1,25 @@
-// Directories as tar archives. The server has no route for them: a `tar` in the sandbox packs to
-// its stdout and unpacks from its stdin.
+// Directories as tar archives. The server has no route for them: a `tar` in the sandbox unpacks
+// from its stdin, and packs into a file of the workspace, because output of a command is kept only
+// in part, a file whole.
 
 import type { ByteSource } from "./bytes.js";
 import type { Commands } from "./commands.js";
-import { CommandFailed, Conflict } from "./errors.js";
-import { collect } from "./result.js";
-import type { OutputEvent } from "./output.js";
+import type { Files } from "./files.js";
+import { uniqueId } from "./unique.js";
 
 export async function extractArchive(commands: Commands, tar: ByteSource, path: string): Promise<void> {
-  await commands.run(["tar", "--extract", "--file=-", "--no-same-owner"], { cwd: path, stdin: tar, check: true });
+  await commands.run(["tar", "-xf", "-", "--no-same-owner"], { cwd: path, stdin: tar, check: true });
 }
 
-export async function* packArchive(commands: Commands, path: string): AsyncGenerator<Uint8Array, void, undefined> {
-  const command = await commands.start(["tar", "--create", "--file=-", "."], { cwd: path });
-  // Not the archive itself: what is told when it fails.
-  const rest: OutputEvent[] = [];
-  let ended = false;
+export async function* packArchive(files: Files, commands: Commands, path: string): AsyncGenerator<Uint8Array, void, undefined> {
+  // There before `tar` starts, because `tar` complains about directories that change.
+  const directory = `.sandbank-${uniqueId()}`;
+  const file = `${directory}/archive.tar`;
+  await files.makeOurs(directory);
   try {
-    for await (const event of command) {
-      if (event.type === "output" && event.stream === "stdout") {
-        yield event.data;
-        continue;
-      }
-      if (event.type === "dropped") {
-        const message = `${event.bytes} bytes of the archive were dropped because it was read too slowly`;
-        throw new Conflict({ code: "output_dropped", message });
-      }
-      ended = event.type === "ending";
-      rest.push(event);
-    }
+    await commands.run(["tar", "-cf", file, `--exclude=${directory}`, "-C", path, "."], { check: true });
+    yield* files.pieces(file);
   } finally {
-    if (!ended) command.kill().catch(() => undefined);
+    await files.removeOurs(directory);
   }
-  const result = await collect(command.id, iterate(rest));
-  if (!result.ok) throw new CommandFailed(result);
-}
-
-async function* iterate(events: OutputEvent[]): AsyncGenerator<OutputEvent, void, undefined> {
-  yield* events;
 }

@@ -1,5 +1,6 @@
 // The way in.
 
+import { BadRequest } from "./errors.js";
 import { followEvents, type EventOptions, type ServerEvent } from "./events.js";
 import { DEFAULT_RETRY, type RetryOptions } from "./retry.js";
 import { Sandboxes } from "./sandboxes.js";
@@ -16,7 +17,7 @@ export interface SandbankOptions {
   url?: string;
   /** By default `SANDBANK_TOKEN`. For the token file of a local server use `sandbank/node`. */
   token?: string;
-  /** For one answer, from sending to its last byte; streams and waits have none. */
+  /** For one call, from its first try to the last byte of its answer; streams, waits and uploads have none. */
   timeoutMs?: number;
   /** A stream without even a heartbeat, which comes every 15 s, is dead after this long. */
   silenceMs?: number;
@@ -81,8 +82,10 @@ export class Sandbank {
 
 /** Checked here, so that a slip is told by name instead of as a failed connection. */
 export function baseUrl(text: string): string {
-  const url = new URL(text);
-  if (url.protocol !== "http:" && url.protocol !== "https:") throw new TypeError(`not an http address: ${text}`);
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
+    throw new BadRequest({ code: "bad_url", message: `${text} is not the http or https address of a server` });
+  }
   return url.origin + url.pathname.replace(/\/+$/, "");
 }
 

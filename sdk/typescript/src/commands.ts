@@ -1,9 +1,9 @@
 // Programs in a sandbox: start, watch, feed, end.
 
 import type { ByteSource } from "./bytes.js";
-import { exitCodeOf, type Ended, type Ending } from "./ending.js";
-import { CommandFailed } from "./errors.js";
-import { fedResult } from "./fed.js";
+import { Ending, type WireEnding } from "./ending.js";
+import { BadRequest, Gone, Timeout } from "./errors.js";
+import { fedResult, orKilled } from "./fed.js";
 import { followOutput, type OutputEvent, type StreamOptions } from "./output.js";
 import { collect, type Result } from "./result.js";
 import { Stdin } from "./stdin.js";
@@ -12,9 +12,10 @@ import { uniqueId } from "./unique.js";
 import type { components } from "./wire.js";
 
 type Schemas = components["schemas"];
+type WireCommand = Schemas["Command"];
 
 /** How a command stands. Times are Unix times in milliseconds. */
-export type CommandInfo = Omit<Schemas["Command"], "ending"> & { ending: Ending | null };
+export type CommandInfo = Omit<WireCommand, "ending"> & { ending: Ending | null };
 
 export interface StartOptions {
   /** Absolute, or relative to the workspace, which is the default. */
@@ -24,15 +25,13 @@ export interface StartOptions {
   /** The command and what it left behind are killed after this long; by default never. */
   timeoutMs?: number;
   /** Lets the command be fed with `write` until `closeStdin`; else its input is empty. */
-  stdin?: "open" | "null";
-  /** Runs it on a terminal of this size; its output is then one stream, `pty`. */
-  pty?: { rows: number; cols: number };
+  stdin?: boolean;
   /** Your own id: starting the same id again finds the first one. By default a random one. */
   id?: string;
   signal?: AbortSignal;
 }
 
-export interface RunOptions extends Omit<StartOptions, "stdin" | "pty"> {
+export interface RunOptions extends Omit<StartOptions, "stdin" | "id"> {
   /** The command's whole input. */
   stdin?: ByteSource;
   /** Throw `CommandFailed` unless the exit code is 0. */
@@ -41,6 +40,11 @@ export interface RunOptions extends Omit<StartOptions, "stdin" | "pty"> {
 
 /** A line for `bash -lc`, or a program with its arguments, which no shell looks at. */
 export type CommandLine = string | readonly string[];
+
+/** @internal */
+export function argvOf(command: CommandLine): string[] {
+  return typeof command === "string" ? ["bash", "-lc", command] : [...command];
+}
 
 /** `sandbox.commands` */
 export class Commands {
@@ -62,26 +66,42 @@ export class Commands {
    */
   async run(command: CommandLine, options: RunOptions = {}): Promise<Result> {
     const { stdin, check, ...rest } = options;
-    const started = await this.start(command, { ...rest, ...(stdin === undefined ? {} : { stdin: "open" }) });
-    const result = await fedResult(started, stdin, options.signal);
-    if (check && !result.ok) throw new CommandFailed(result);
+    const result = await this.launchFed({ argv: argvOf(command) }, rest, stdin);
+    if (check) result.check();
     return result;
   }
 
   /** Starts a command and leaves it to itself; it outlives this program and the server. */
   async start(command: CommandLine, options: StartOptions = {}): Promise<Command> {
-    const argv = typeof command === "string" ? ["bash", "-lc", command] : [...command];
-    return this.launch({ argv }, options);
+    return this.launch({ argv: argvOf(command) }, options);
   }
 
   /** @internal */
   async launch(what: Partial<Schemas["StartBody"]>, options: StartOptions): Promise<Command> {
-    const { id, signal, ...rest } = options;
+    const { id, signal, stdin, timeoutMs, ...rest } = options;
+    if (timeoutMs !== undefined && !(timeoutMs > 0)) {
+      throw new BadRequest({ code: "bad_timeout", message: "a timeout is a positive number, or left out for no limit" });
+    }
+    const limits = timeoutMs === undefined ? {} : { timeoutMs: Math.max(1, Math.round(timeoutMs)) };
     // The id makes a repeated start find the first one, so it may be repeated.
-    const json = { ...rest, ...what, commandId: id ?? uniqueId() };
+    const json = { ...rest, ...limits, ...(stdin ? { stdin: "open" } : {}), ...what, commandId: id ?? uniqueId() };
     const call = { json, repeatable: true, signal };
-    const { commandId } = await this.transport.json<Schemas["StartReply"]>("POST", this.path, call);
-    return this.#command(commandId, id === undefined ? 0 : undefined);
+    const { commandId, attached } = await this.transport.json<Schemas["StartReply"]>("POST", this.path, call);
+    return this.#command(commandId, attached ? undefined : 0);
+  }
+
+  /** @internal Starts, feeds and waits; who gives up meanwhile leaves nothing behind. */
+  async launchFed(what: Partial<Schemas["StartBody"]>, options: Omit<StartOptions, "stdin" | "id">, stdin?: ByteSource): Promise<Result> {
+    const id = uniqueId();
+    return orKilled(this.#command(id), options.signal, async () => {
+      const started = await this.launch(what, { ...options, id, stdin: stdin !== undefined });
+      return fedResult(started, stdin, options.signal);
+    });
+  }
+
+  /** @internal */
+  status(id: string): Promise<CommandInfo> {
+    return this.#command(id).status();
   }
 
   /** A command that was started before, by whomever. */
@@ -93,7 +113,7 @@ export class Commands {
 
   /** Every command the sandbox still knows, oldest first. */
   async list(): Promise<CommandInfo[]> {
-    return (await this.transport.json<{ commands: CommandInfo[] }>("GET", this.path)).commands;
+    return (await this.transport.json<{ commands: WireCommand[] }>("GET", this.path)).commands.map(commandInfo);
   }
 
   #command(id: string, stdinOffset?: number): Command {
@@ -124,21 +144,34 @@ export class Command implements AsyncIterable<OutputEvent> {
     this.#stdin = new Stdin(transport, path, stdinOffset);
   }
 
-  status(): Promise<CommandInfo> {
-    return this.transport.json("GET", this.path);
+  async status(): Promise<CommandInfo> {
+    return commandInfo(await this.transport.json<WireCommand>("GET", this.path));
   }
 
-  /** The ending, however long it takes; `Timeout` after `timeoutMs`, and the command runs on. */
-  async wait(timeoutMs = 0, signal?: AbortSignal): Promise<Ended> {
-    const { ending } = await this.transport.json<{ ending: Ending }>("GET", `${this.path}/wait`, { timeoutMs, signal });
-    return { ending, exitCode: exitCodeOf(ending) };
+  /**
+   * Waits for the ending and gives it with all output that the server has kept. `Timeout` after
+   * `timeoutMs`, however often the connection broke; the command then runs on.
+   */
+  async wait(timeoutMs?: number, signal?: AbortSignal): Promise<Result> {
+    const stop = new AbortController();
+    const forward = () => stop.abort(signal?.reason);
+    if (signal?.aborted) forward();
+    signal?.addEventListener("abort", forward, { once: true });
+    const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(overtime()), timeoutMs);
+    try {
+      return await collect(this.id, this.stream({ signal: stop.signal }));
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", forward);
+    }
   }
 
   /**
    * Everything it wrote and writes, and at last its ending.
    *
    * A connection that breaks is made again, from the last byte that was seen: none is lost and
-   * none comes twice. It throws only when the server stays away, or the sandbox is gone.
+   * none comes twice. It throws only when the server stays away. When the sandbox ends meanwhile,
+   * the ending is `lost`.
    */
   stream(options: StreamOptions = {}): AsyncGenerator<OutputEvent, void, undefined> {
     return followOutput(this.transport, `${this.path}/logs`, options);
@@ -148,15 +181,10 @@ export class Command implements AsyncIterable<OutputEvent> {
     return this.stream();
   }
 
-  /** The whole output, once it has ended. */
-  result(options: StreamOptions = {}): Promise<Result> {
-    return collect(this.id, this.stream(options));
-  }
-
   /**
-   * Sends input, in order and each byte once, to a command started with `stdin: "open"` or a
-   * `pty`. There can be one writer at a time: `Conflict` where somebody else's input is found in
-   * place of this one, which the server cannot always tell.
+   * Sends input, in order and each byte once, to a command started with `stdin: true` or on a
+   * terminal. There can be one writer at a time: `Conflict` where somebody else's input is found
+   * in place of this one, which the server cannot always tell.
    */
   write(data: ByteSource): Promise<void> {
     return this.#stdin.write(data, false);
@@ -167,27 +195,36 @@ export class Command implements AsyncIterable<OutputEvent> {
     return this.#stdin.write("", true);
   }
 
-  /** @internal All of the input; a command that ends before it has read it is no failure. */
+  /** @internal All of the input; a command that wants no more of it, like `head`, is no failure. */
   async feed(data: ByteSource, signal?: AbortSignal): Promise<void> {
     try {
       await this.#stdin.write(data, true, signal);
     } catch (error) {
-      if ((error as { code?: string }).code !== "closed") throw error;
+      if (!(error instanceof Gone)) throw error;
     }
   }
 
   /** Asks it to end, with TERM. True also for one that has ended. */
-  async kill(): Promise<void> {
-    await this.transport.json("POST", `${this.path}:kill`);
+  async kill(timeoutMs?: number): Promise<void> {
+    await this.transport.json("POST", `${this.path}:kill`, { timeoutMs });
   }
 
   /** `tree` includes what the command left behind in other process groups. */
-  signal(signal: string | number, options: { tree?: boolean } = {}): Promise<CommandInfo> {
-    return this.transport.json("POST", `${this.path}/signal`, { json: { signal, ...options } });
+  async signal(signal: string | number, options: { tree?: boolean; timeoutMs?: number } = {}): Promise<void> {
+    const { tree = false, timeoutMs } = options;
+    await this.transport.json("POST", `${this.path}/signal`, { json: { signal, tree }, timeoutMs });
   }
 
   /** Changes the size of its terminal. */
-  resize(rows: number, cols: number): Promise<CommandInfo> {
-    return this.transport.json("POST", `${this.path}/resize`, { json: { rows, cols } });
+  async resize(rows: number, cols: number): Promise<void> {
+    await this.transport.json("POST", `${this.path}/resize`, { json: { rows, cols } });
   }
+}
+
+function overtime(): Timeout {
+  return new Timeout({ code: "timeout", message: "the time to wait is over", hint: "what was waited for goes on" });
+}
+
+function commandInfo(wire: WireCommand): CommandInfo {
+  return { ...wire, ending: wire.ending ? new Ending(wire.ending as unknown as WireEnding) : null };
 }

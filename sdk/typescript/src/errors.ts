@@ -17,7 +17,7 @@ export interface ErrorFacts {
   retryAfterMs?: number | undefined;
   /** The same id is in the server's log. */
   requestId?: string | undefined;
-  details?: unknown;
+  details?: Record<string, unknown> | undefined;
   cause?: unknown;
 }
 
@@ -40,7 +40,7 @@ export class SandbankError extends Error {
   readonly retryable: boolean;
   readonly retryAfterMs: number | undefined;
   readonly requestId: string | undefined;
-  readonly details: unknown;
+  readonly details: Record<string, unknown>;
 
   constructor(facts: ErrorFacts) {
     super(facts.message, facts.cause === undefined ? undefined : { cause: facts.cause });
@@ -51,14 +51,14 @@ export class SandbankError extends Error {
     this.retryable = facts.retryable ?? false;
     this.retryAfterMs = facts.retryAfterMs;
     this.requestId = facts.requestId;
-    this.details = facts.details;
+    this.details = facts.details ?? {};
   }
 }
 
 /** Nothing has this id, path or port. */
 export class NotFound extends SandbankError {}
-/** It was there and has ended: `details` says why, and `sandbox.postMortem()` says more. */
-export class Gone extends SandbankError {}
+/** It was there and has ended: `details.cause` says why, and `sandbox.postMortem()` says more. */
+export class Gone extends NotFound {}
 /** It cannot be done as things stand, such as a command in a paused sandbox. */
 export class Conflict extends SandbankError {}
 /** The request makes no sense to the server; the same one never will. */
@@ -84,16 +84,14 @@ export class CommandFailed extends SandbankError {
 
   constructor(result: Result) {
     const last = result.stderr.trimEnd().split("\n").at(-1);
-    const how = result.exitCode === null ? result.ending.kind : `exit code ${result.exitCode}`;
-    const message = `the command ended with ${how}${last ? `: ${last}` : ""}`;
-    super({ code: "command_failed", message, details: result.ending });
+    super({ code: "command_failed", message: `the command ${result.ending.describe()}${last ? `: ${last}` : ""}` });
     this.result = result;
   }
 }
 
 type ErrorClass = new (facts: ErrorFacts) => SandbankError;
 
-const BY_CODE: Record<string, ErrorClass> = { gone: Gone, closed: Gone, at_limit: AtLimit };
+const BY_CODE: Record<string, ErrorClass> = { at_limit: AtLimit, closed: Gone, gone: Gone, sandbox_gone: Gone };
 
 const BY_STATUS: Record<number, ErrorClass> = {
   401: Unauthorized,
@@ -103,14 +101,23 @@ const BY_STATUS: Record<number, ErrorClass> = {
   409: Conflict,
   410: Gone,
   429: TooMany,
+  502: Unavailable,
+  503: Unavailable,
   504: Timeout,
+  507: Unavailable,
 };
 
 /** The error for an answer of the server. */
 export function errorFor(facts: ErrorFacts & { status: number }): SandbankError {
-  const usual = facts.status >= 500 ? Unavailable : BadRequest;
+  const usual = facts.status >= 500 ? SandbankError : BadRequest;
   const Class = BY_CODE[facts.code] ?? BY_STATUS[facts.status] ?? usual;
   return new Class(facts);
+}
+
+/** For an answer that says nothing we understand. */
+export function badAnswer(message: string, status?: number): SandbankError {
+  const hint = "is this a Sandbank server, and of a version that this package knows?";
+  return new SandbankError({ code: "bad_answer", message, hint, status });
 }
 
 /** Reads an answer that is no success; never fails itself. */
@@ -119,23 +126,29 @@ export async function errorOf(response: Response): Promise<SandbankError> {
   const text = (name: string) => (typeof body[name] === "string" ? (body[name] as string) : undefined);
   const after = Number(response.headers.get("retry-after") ?? Number.NaN);
   const { status } = response;
+  const details = isObject(body.details) ? body.details : {};
   return errorFor({
     status,
-    code: text("code") ?? text("error_code")?.toLowerCase() ?? `http_${status}`,
+    code: text("code") ?? text("error_code") ?? `http_${status}`,
     message: text("error") ?? text("message") ?? `the server answered ${status}`,
-    hint: text("hint"),
+    hint: text("hint") ?? (typeof details.hint === "string" ? details.hint : undefined),
     // An answer that does not say comes from something before the server.
     retryable: typeof body.retryable === "boolean" ? body.retryable : status === 503 || status === 429,
-    retryAfterMs: Number.isFinite(after) ? after * 1000 : undefined,
+    retryAfterMs: Number.isFinite(after) ? Math.max(0, after * 1000) : undefined,
     requestId: text("requestId") ?? response.headers.get("x-request-id") ?? undefined,
-    details: body.details,
+    details,
   });
+}
+
+/** @internal */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 async function bodyOf(response: Response): Promise<Record<string, unknown>> {
   try {
     const body: unknown = await response.json();
-    return typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
+    return isObject(body) ? body : {};
   } catch {
     return {};
   }

@@ -1,6 +1,6 @@
 // What happens on the server, as it happens, without a gap.
 
-import { ConnectionFailed } from "./errors.js";
+import { ConnectionFailed, badAnswer, isObject } from "./errors.js";
 import { SseParser } from "./sse.js";
 import type { Transport } from "./transport.js";
 import type { components } from "./wire.js";
@@ -14,9 +14,6 @@ export interface EventOptions {
   signal?: AbortSignal;
 }
 
-/** A stream that is alive for this long, be it by heartbeats alone, is no try in vain. */
-const SETTLED_MS = 10_000;
-
 /** Goes on after a cut, and after a restart of the server, from the last event that was seen. */
 export async function* followEvents(transport: Transport, options: EventOptions = {}): AsyncGenerator<ServerEvent, void, undefined> {
   const retries = transport.retries(options.signal);
@@ -24,12 +21,12 @@ export async function* followEvents(transport: Transport, options: EventOptions 
   for (;;) {
     try {
       const stream = await transport.open("/v1/events", { query: { after }, signal: options.signal });
-      const [parser, opened] = [new SseParser(), Date.now()];
+      const parser = new SseParser();
       for await (const piece of stream.pieces()) {
-        if (Date.now() - opened > SETTLED_MS) retries.progress();
+        // A comment is a sign of life, too.
+        retries.progress();
         for (const { data } of parser.feed(piece)) {
-          retries.progress();
-          const event = JSON.parse(data) as ServerEvent;
+          const event = eventOf(data);
           if (event.seq <= after) continue;
           after = event.seq;
           yield event;
@@ -40,4 +37,14 @@ export async function* followEvents(transport: Transport, options: EventOptions 
       await retries.after(error);
     }
   }
+}
+
+function eventOf(data: string): ServerEvent {
+  try {
+    const event: unknown = JSON.parse(data);
+    if (isObject(event) && typeof event.seq === "number") return event as ServerEvent;
+  } catch {
+    // Told below.
+  }
+  throw badAnswer("an event is not an object with a number");
 }

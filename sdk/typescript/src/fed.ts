@@ -2,11 +2,16 @@
 
 import type { ByteSource } from "./bytes.js";
 import type { Command } from "./commands.js";
-import { SandbankError } from "./errors.js";
 import type { OutputEvent } from "./output.js";
 import { collect, type Result } from "./result.js";
 
-/** Fails with the source of the input; stops sending when the reader leaves. */
+/** Ending what nobody waits for any more must not keep its caller waiting for long. */
+const KILL_MS = 5_000;
+
+/**
+ * Fails with the source of the input, and kills the command then: it must not go on with half of
+ * its input. Stops sending when the reader leaves.
+ */
 export async function* fedStream(
   command: Command,
   stdin: ByteSource | undefined,
@@ -16,25 +21,37 @@ export async function* fedStream(
   const forward = () => stop.abort(signal?.reason);
   if (signal?.aborted) forward();
   signal?.addEventListener("abort", forward, { once: true });
-  if (stdin !== undefined) command.feed(stdin, stop.signal).catch((error: unknown) => stop.abort(error));
+  let failed = false;
+  if (stdin !== undefined) {
+    command.feed(stdin, stop.signal).catch((error: unknown) => {
+      failed = !stop.signal.aborted;
+      stop.abort(error);
+    });
+  }
   try {
     yield* command.stream({ signal: stop.signal });
   } finally {
     signal?.removeEventListener("abort", forward);
     stop.abort();
+    if (failed) await command.signal("KILL", { tree: true, timeoutMs: KILL_MS }).catch(() => undefined);
   }
 }
 
-/** The whole output. A caller that gives up, or whose input fails, does not leave the command behind. */
+/** The whole output. A caller that gives up does not leave the command behind. */
 export async function fedResult(
   command: Command,
   stdin: ByteSource | undefined,
   signal: AbortSignal | undefined,
 ): Promise<Result> {
+  return collect(command.id, fedStream(command, stdin, signal));
+}
+
+/** Sends TERM to a command whose caller gives up, also one whose start was not answered yet. */
+export async function orKilled<T>(command: Command, signal: AbortSignal | undefined, action: () => Promise<T>): Promise<T> {
   try {
-    return await collect(command.id, fedStream(command, stdin, signal));
+    return await action();
   } catch (error) {
-    if (!(error instanceof SandbankError)) command.kill().catch(() => undefined);
+    if (signal?.aborted) await command.kill(KILL_MS).catch(() => undefined);
     throw error;
   }
 }

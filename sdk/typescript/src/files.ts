@@ -5,6 +5,7 @@ import { bytesOf, joined, piecesOf, streamOf, textOf, type ByteSource } from "./
 import { extractArchive, packArchive } from "./archive.js";
 import type { Commands } from "./commands.js";
 import { download } from "./download.js";
+import { NotFound } from "./errors.js";
 import type { Call, Transport } from "./transport.js";
 import type { components } from "./wire.js";
 
@@ -29,7 +30,7 @@ export class Files {
 
   async read(path: string): Promise<Uint8Array> {
     const parts: Uint8Array[] = [];
-    for await (const part of this.#download(path)) parts.push(part);
+    for await (const part of this.pieces(path)) parts.push(part);
     return joined(parts);
   }
 
@@ -43,10 +44,11 @@ export class Files {
    * `Conflict` when the file was changed meanwhile.
    */
   stream(path: string, signal?: AbortSignal): ReadableStream<Uint8Array> {
-    return streamOf(this.#download(path, signal));
+    return streamOf(this.pieces(path, signal));
   }
 
-  #download(path: string, signal?: AbortSignal) {
+  /** @internal */
+  pieces(path: string, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     return download(this.transport, `${this.sandboxPath}/files`, path, signal);
   }
 
@@ -77,9 +79,24 @@ export class Files {
     return this.transport.json("GET", `${this.sandboxPath}/files:stat`, { query: { path } });
   }
 
-  /** `parents` also makes those that are missing, and accepts a directory that is there. */
+  /** Also makes those above that are missing, and accepts one that is there, unless `parents` is false. */
   mkdir(path: string, options: { parents?: boolean } = {}): Promise<FileStat> {
-    return this.transport.json("POST", `${this.sandboxPath}/files:mkdir`, { json: { path, ...options } });
+    const { parents = true } = options;
+    return this.transport.json("POST", `${this.sandboxPath}/files:mkdir`, { json: { path, parents } });
+  }
+
+  /** @internal A directory whose name nobody else uses: doing it twice is the same as once. */
+  async makeOurs(path: string): Promise<void> {
+    await this.transport.json("POST", `${this.sandboxPath}/files:mkdir`, { json: { path, parents: true }, repeatable: true });
+  }
+
+  /** @internal */
+  async removeOurs(path: string): Promise<void> {
+    try {
+      await this.transport.json("DELETE", `${this.sandboxPath}/files`, { query: { path, recursive: true }, repeatable: true });
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error;
+    }
   }
 
   move(from: string, to: string, options: { overwrite?: boolean } = {}): Promise<FileStat> {
@@ -91,18 +108,19 @@ export class Files {
     await this.transport.json("DELETE", `${this.sandboxPath}/files`, { query: { path, ...options } });
   }
 
-  /** Unpacks a tar archive below `path`, with the sandbox's own `tar`. */
+  /** Unpacks an uncompressed tar archive into a directory, which is made if need be. The sandbox's own `tar` does it. */
   async uploadArchive(tar: ByteSource, path = "."): Promise<void> {
-    await this.mkdir(path, { parents: true });
+    if (path !== ".") await this.mkdir(path);
     await extractArchive(this.commands, tar, path);
   }
 
   /**
-   * Packs what is in `path`, with the sandbox's own `tar`. Read it steadily: the server holds
-   * back only so much, and an archive with a hole in it is an error.
+   * A directory as an uncompressed tar archive, made by the sandbox's own `tar`. The cost: the
+   * whole archive is written into the workspace first and needs room there while it is read.
+   * So it survives cuts as any file does.
    */
   downloadArchive(path = "."): ReadableStream<Uint8Array> {
-    return streamOf(packArchive(this.commands, path));
+    return streamOf(packArchive(this, this.commands, path));
   }
 }
 

@@ -7,7 +7,7 @@
 export type { ByteSource, Bytes } from "./bytes.js";
 export { Sandbank, type Doctor, type Health, type Image, type SandbankOptions } from "./client.js";
 export { Command, type CommandInfo, type CommandLine, type Commands, type RunOptions, type StartOptions } from "./commands.js";
-export type { Ended, Ending } from "./ending.js";
+export { Ending, type EndingKind } from "./ending.js";
 export {
   AtLimit,
   BadRequest,
@@ -28,7 +28,7 @@ export type { EventOptions, ServerEvent } from "./events.js";
 export type { FileEntry, FileStat, Files } from "./files.js";
 export { Output, type Dropped, type EndedEvent, type OutputEvent, type StreamOptions } from "./output.js";
 export type { PortList, Ports, PublishedPort } from "./ports.js";
-export type { Result } from "./result.js";
+export { Result } from "./result.js";
 export type { RetryOptions } from "./retry.js";
 export {
   Sandbox,
@@ -39,6 +39,6 @@ export {
   type SandboxStats,
   type Sandboxes,
 } from "./sandboxes.js";
-export { Shell, type ScriptOptions, type ShellResult } from "./shell.js";
+export { Shell, ShellResult, type ScriptOptions } from "./shell.js";
 export { Terminal, type TerminalOptions, type Terminals } from "./terminal.js";
 export type { components as Wire } from "./wire.js";

@@ -4,10 +4,11 @@
 // is there; after a cut the stream is asked for again from the last one that counted. So no byte
 // is lost and none comes twice. What the server itself no longer keeps is told as `dropped`.
 
-import { fromBase64, textOf } from "./bytes.js";
-import { exitCodeOf, type Ended, type Ending } from "./ending.js";
-import { ConnectionFailed } from "./errors.js";
+import { textOf } from "./bytes.js";
+import { Ending } from "./ending.js";
+import { BadRequest, ConnectionFailed, NotFound, type SandbankError } from "./errors.js";
 import { Lines } from "./lines.js";
+import { badOutput, recordOf, type OutputRecord } from "./record.js";
 import type { Retries } from "./retry.js";
 import type { Transport } from "./transport.js";
 
@@ -23,7 +24,7 @@ export class Output {
     /** Where to go on: `command.stream({ after: seq })` begins with what follows. */
     readonly seq: number,
     /** Unix time in milliseconds at which it was written. */
-    readonly timeMs: number,
+    readonly timeMs: number | null,
   ) {}
 
   /** As UTF-8; the server never cuts a character in two. */
@@ -38,14 +39,16 @@ export class Output {
  */
 export interface Dropped {
   readonly type: "dropped";
-  readonly frames: number;
-  readonly bytes: number;
+  readonly droppedBytes: number;
+  readonly droppedFrames: number;
   readonly seq: number;
 }
 
 /** The last event. */
-export interface EndedEvent extends Ended {
+export interface EndedEvent {
   readonly type: "ending";
+  readonly ending: Ending;
+  readonly exitCode: number | null;
   readonly seq: number;
 }
 
@@ -58,6 +61,12 @@ export interface StreamOptions {
   signal?: AbortSignal;
 }
 
+/** How far a stream has come. */
+interface Position {
+  after: number;
+  wasOpen: boolean;
+}
+
 /** Every event from `after` to the ending. */
 export async function* followOutput(
   transport: Transport,
@@ -65,7 +74,7 @@ export async function* followOutput(
   options: StreamOptions = {},
 ): AsyncGenerator<OutputEvent, void, undefined> {
   const retries = transport.retries(options.signal);
-  const position = { after: options.after ?? 0 };
+  const position: Position = { after: options.after ?? 0, wasOpen: false };
   for (;;) {
     try {
       for await (const event of oneConnection(transport, path, position, retries, options.signal)) {
@@ -75,55 +84,65 @@ export async function* followOutput(
       // The server closes a stream that it cannot go on with only after the ending.
       throw new ConnectionFailed({
         code: "connection_failed",
-        message: "the stream of output broke off",
+        message: "the output broke off before the command's ending",
         retryable: true,
       });
     } catch (error) {
+      if (position.wasOpen && isEnd(error)) {
+        yield lost(error, position.after);
+        return;
+      }
       await retries.after(error);
     }
   }
 }
 
+/** A sandbox that ended while we were cut off: who stayed connected is told `lost`. */
+function isEnd(error: unknown): error is SandbankError {
+  return error instanceof NotFound || (error instanceof BadRequest && error.code === "invalid");
+}
+
+function lost(error: SandbankError, seq: number): EndedEvent {
+  const ending = new Ending({ kind: "lost", reason: error.hint ?? error.message });
+  return { type: "ending", ending, exitCode: null, seq };
+}
+
 async function* oneConnection(
   transport: Transport,
   path: string,
-  position: { after: number },
+  position: Position,
   retries: Retries,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<OutputEvent, void, undefined> {
   const query = { encoding: "base64", after: position.after };
   const stream = await transport.open(path, { query, signal });
+  position.wasOpen = true;
   const lines = new Lines();
   for await (const piece of stream.pieces()) {
     for (const line of lines.feed(piece)) {
+      const record = recordOf(line);
       retries.progress();
-      const event = eventOf(JSON.parse(line) as Record);
+      const event = eventOf(record, position.after);
       if (!event) continue;
-      if (event.type !== "ending") {
-        if (event.seq <= position.after) continue;
-        position.after = event.seq;
-      }
+      if (event.type !== "ending") position.after = event.seq;
       yield event;
     }
   }
 }
 
-type Record =
-  | { stream: "stdout" | "stderr" | "pty"; data: string; seq: number; timeMs: number }
-  | { stream: "control"; type: "dropped"; frames: number; bytes: number; seq: number }
-  | { stream: "control"; type: "ending"; ending: Ending; seq: number }
-  | { stream: "control"; type: "heartbeat"; seq: number };
-
-/** None for a heartbeat, and for what later servers may say. */
-function eventOf(record: Record): OutputEvent | undefined {
-  if (record.stream !== "control") {
-    return new Output(record.stream, fromBase64(record.data), record.seq, record.timeMs);
-  }
+/** None for a heartbeat, for what came before, and for what later servers may say. */
+function eventOf(record: OutputRecord, after: number): OutputEvent | undefined {
   switch (record.type) {
-    case "dropped":
-      return { type: "dropped", frames: record.frames, bytes: record.bytes, seq: record.seq };
+    case "output":
+      if (record.seq <= after) return undefined;
+      if (record.seq !== after + 1) throw badOutput(`record ${after + 1} is missing before ${record.seq}`);
+      return new Output(record.stream, record.data, record.seq, record.timeMs);
+    case "dropped": {
+      const { seq, droppedBytes, droppedFrames } = record;
+      return seq <= after ? undefined : { type: "dropped", droppedBytes, droppedFrames, seq };
+    }
     case "ending":
-      return { type: "ending", ending: record.ending, exitCode: exitCodeOf(record.ending), seq: record.seq };
+      return { type: "ending", ending: record.ending, exitCode: record.ending.exitCode, seq: record.seq };
     default:
       return undefined;
   }

@@ -20,10 +20,9 @@ export class Ports {
     const reply = await this.transport.json<Schemas["PortReply"]>("GET", `${this.path}/${port}`);
     if (reply.found && reply.url) return reply.url;
     throw new NotFound({
-      code: "port_not_allowed",
+      code: "port_not_found",
       message: `the sandbox was not created with port ${port}`,
       hint: `create it with ports: [${port}]`,
-      status: 200,
     });
   }
 

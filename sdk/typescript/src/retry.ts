@@ -7,22 +7,39 @@ import { ConnectionFailed, SandbankError } from "./errors.js";
 export interface RetryOptions {
   /** Tries in all, the first included; 1 switches retries off. */
   attempts: number;
-  /** The first pause; each further one is twice as long. */
-  baseMs: number;
-  /** The longest pause. A server that asks for a longer one is not asked again. */
-  capMs: number;
+  /** The first pause; each further one is twice as long, and a random half is taken off. */
+  firstPauseMs: number;
+  /** The longest pause of our own. */
+  longestPauseMs: number;
+  /** What the server asks for comes on top; one that asks for more than this is not asked again. */
+  longestRetryAfterMs: number;
 }
 
-export const DEFAULT_RETRY: RetryOptions = { attempts: 9, baseMs: 100, capMs: 3_000 };
+export const DEFAULT_RETRY: RetryOptions = {
+  attempts: 8,
+  firstPauseMs: 100,
+  longestPauseMs: 5_000,
+  longestRetryAfterMs: 30_000,
+};
 
-/** Counts tries in vain; whoever makes progress starts from the beginning. */
+/** Counts tries in vain; whoever makes progress starts from the beginning. One deadline for all of them. */
 export class Retries {
   #failed = 0;
+  readonly #deadline: number;
 
+  /** `timeoutMs` 0 means without end. */
   constructor(
     private readonly options: RetryOptions,
     private readonly signal: AbortSignal | undefined,
-  ) {}
+    timeoutMs = 0,
+  ) {
+    this.#deadline = timeoutMs > 0 ? performance.now() + timeoutMs : Number.POSITIVE_INFINITY;
+  }
+
+  /** For the next try; 0 means without end. */
+  leftMs(): number {
+    return Number.isFinite(this.#deadline) ? Math.max(1, this.#deadline - performance.now()) : 0;
+  }
 
   progress(): void {
     this.#failed = 0;
@@ -33,10 +50,12 @@ export class Retries {
     this.#failed += 1;
     if (!mayPass(error) || this.#failed >= this.options.attempts) throw error;
     const asked = error.retryAfterMs ?? 0;
-    if (asked > this.options.capMs) throw error;
-    const pause = Math.min(this.options.baseMs * 2 ** (this.#failed - 1), this.options.capMs);
+    if (asked > this.options.longestRetryAfterMs) throw error;
+    const pause = Math.min(this.options.firstPauseMs * 2 ** (this.#failed - 1), this.options.longestPauseMs);
     // Many clients that were cut off together must not come back together.
-    await sleep(Math.max(asked, pause * (0.5 + Math.random() / 2)), this.signal);
+    const wait = asked + pause * (0.5 + Math.random() / 2);
+    if (performance.now() + wait >= this.#deadline) throw error;
+    await sleep(wait, this.signal);
   }
 }
 

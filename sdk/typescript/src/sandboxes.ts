@@ -21,20 +21,22 @@ export type Containment = Schemas["Containment"];
 export interface CreateOptions {
   /** Your name for it: a live sandbox with this key is found again. By default a random one. */
   key?: string;
-  /** By default the server's. */
+  /** By default the one of the runtime's name, or the server's. */
   image?: string;
+  /** `node24` or `python3.13`. */
+  runtime?: string;
+  /** A kept workspace by its name: made when it is not there, shared, and still there when the sandbox has ended. */
+  workspace?: string;
   /** Base environment of every command. */
   env?: Record<string, string>;
   /** `default` reaches public addresses only, `none` nobody. */
   network?: "default" | "none";
   /** What it may use; the server has a default for each. */
-  limits?: {
-    vcpus?: number;
-    memoryMb?: number;
-    diskMb?: number;
-    pids?: number;
-    tmpMb?: number;
-  };
+  vcpus?: number;
+  memoryMb?: number;
+  diskMb?: number;
+  pids?: number;
+  tmpMb?: number;
   /** Ports that may be published, at most 4. */
   ports?: number[];
   /** It is stopped when nobody used it for this long. */
@@ -59,31 +61,46 @@ export class Sandboxes {
    * ```
    */
   async create(options: CreateOptions = {}): Promise<Sandbox> {
-    const { key = uniqueId(), limits, network, keep, signal, ...rest } = options;
+    const { key = uniqueId(), vcpus, memoryMb, diskMb, pids, tmpMb, network, keep, signal, ...rest } = options;
+    const resources = { vcpus, memoryMb, diskMb, pids, tmpMb };
     const json = {
       sessionKey: key,
       ...rest,
-      ...(limits ? { resources: limits } : {}),
+      ...(Object.values(resources).some((value) => value !== undefined) ? { resources } : {}),
       ...(network ? { network: { mode: network } } : {}),
     };
     // The key makes a repeated request find the first one's sandbox, so it may be repeated.
     const call = { json, repeatable: true, signal };
-    const { sandboxId } = await this.transport.json<Schemas["CreateReply"]>("POST", "/v1/sandboxes", call);
-    return new Sandbox(this.transport, sandboxId, keep ?? false);
+    const reply = await this.transport.json<Schemas["CreateReply"]>("POST", "/v1/sandboxes", call);
+    const { sandboxId, created, acquireSource } = reply;
+    return new Sandbox(this.transport, sandboxId, { keep: keep ?? false, created, acquireSource: acquireSource ?? null });
   }
 
   /** One that was made before; also one that has ended, while its post-mortem is kept. */
   async get(id: string): Promise<Sandbox> {
-    const sandbox = new Sandbox(this.transport, id, true);
+    const sandbox = new Sandbox(this.transport, id, FOUND);
     await sandbox.refresh();
     return sandbox;
   }
 
-  /** Every live sandbox. */
-  async list(): Promise<SandboxInfo[]> {
-    return (await this.transport.json<Schemas["SandboxList"]>("GET", "/v1/sandboxes")).sandboxes;
+  /** Every live sandbox; `info()` of each is already here. */
+  async list(): Promise<Sandbox[]> {
+    const { sandboxes } = await this.transport.json<Schemas["SandboxList"]>("GET", "/v1/sandboxes");
+    return sandboxes.map((info) => new Sandbox(this.transport, info.id, FOUND, info));
   }
 }
+
+interface Origin {
+  keep: boolean;
+  created: boolean;
+  acquireSource: "pool" | "cold" | null;
+}
+
+/** One that was found is nobody's to stop at the end of a block. */
+const FOUND: Origin = { keep: true, created: false, acquireSource: null };
+
+/** An attack takes its time. */
+const CONTAINMENT_MS = 120_000;
 
 /** A machine with a workspace. */
 export class Sandbox {
@@ -92,6 +109,12 @@ export class Sandbox {
   readonly ports: Ports;
   /** Programs on a terminal: `await sandbox.terminal()`, `await sandbox.terminal.attach(id)`. */
   readonly terminal: Terminals;
+  /** Whether the end of an `await using` block leaves it running; so for one that was found. */
+  keep: boolean;
+  /** False when a sandbox with this key was there already, and for one that was found. */
+  readonly created: boolean;
+  /** Of a new one: `pool` when its machine was ready, `cold` when it was made now; else null. */
+  readonly acquireSource: "pool" | "cold" | null;
   readonly #path: string;
   #info: SandboxInfo | undefined;
 
@@ -99,9 +122,13 @@ export class Sandbox {
   constructor(
     private readonly transport: Transport,
     readonly id: string,
-    /** Whether the end of an `await using` block leaves it running; so for one that was found. */
-    public keep: boolean,
+    origin: Origin,
+    info?: SandboxInfo,
   ) {
+    this.keep = origin.keep;
+    this.created = origin.created;
+    this.acquireSource = origin.acquireSource;
+    this.#info = info;
     this.#path = `/v1/sandboxes/${encodeURIComponent(id)}`;
     this.commands = new Commands(transport, `${this.#path}/commands`);
     this.files = new Files(transport, this.#path, this.commands);
@@ -153,9 +180,9 @@ export class Sandbox {
     return this.transport.json("GET", `${this.#path}/post-mortem`);
   }
 
-  /** Attacks it from inside and tells what held. */
+  /** Attacks it from inside and tells what held. Never repeated by itself. */
   containment(): Promise<Containment> {
-    return this.transport.json("GET", `${this.#path}/containment`);
+    return this.transport.json("GET", `${this.#path}/containment`, { repeatable: false, timeoutMs: CONTAINMENT_MS });
   }
 
   async [asyncDispose](): Promise<void> {

@@ -2,27 +2,36 @@
 // the next.
 
 import type { ByteSource } from "./bytes.js";
-import type { Command, Commands, StartOptions } from "./commands.js";
-import { CommandFailed } from "./errors.js";
-import { fedResult, fedStream } from "./fed.js";
+import type { Command, CommandInfo, Commands } from "./commands.js";
+import { SandbankError } from "./errors.js";
+import { fedStream } from "./fed.js";
 import type { OutputEvent } from "./output.js";
-import type { Result } from "./result.js";
+import { Result } from "./result.js";
 
 export interface ScriptOptions {
+  /** The script is killed after this long; by default never. */
   timeoutMs?: number;
   stdin?: ByteSource;
   /** Errors come in the stream of the output, in the order they were written. */
   merged?: boolean;
   /** Throw `CommandFailed` unless the exit code is 0. */
   check?: boolean;
+  /** When it aborts, the script is sent TERM. */
   signal?: AbortSignal;
 }
 
-export interface ShellResult extends Result {
-  /** Where the shell is now; null when the script ended the shell itself. */
-  cwd: string | null;
-  /** The shell before it had died: directory and exported variables are kept, all else is gone. */
-  restarted: boolean;
+/** A script that has ended, and the shell it ran in. */
+export class ShellResult extends Result {
+  /** @internal */
+  constructor(
+    result: Result,
+    /** Where the shell is now; null when the script ended the shell itself. */
+    readonly cwd: string | null,
+    /** The shell before it had died: directory and exported variables are kept, all else is gone. */
+    readonly restarted: boolean,
+  ) {
+    super(result.commandId, result.ending, result.events);
+  }
 }
 
 /**
@@ -43,26 +52,39 @@ export class Shell {
 
   /** Runs a script to its end. Scripts of one shell take turns. */
   async run(script: string, options: ScriptOptions = {}): Promise<ShellResult> {
-    const command = await this.#start(script, options);
-    const result = await fedResult(command, options.stdin, options.signal);
-    if (options.check && !result.ok) throw new CommandFailed(result);
-    const { shell } = await command.status();
-    return { ...result, cwd: shell?.cwd ?? null, restarted: shell?.restarted ?? false };
+    const { stdin, check, merged, ...rest } = options;
+    const result = await this.commands.launchFed(this.#what(script, merged), rest, stdin);
+    const shell = await this.#standing(result);
+    const found = new ShellResult(result, shell?.cwd ?? null, shell?.restarted ?? false);
+    if (check) found.check();
+    return found;
   }
 
-  /** The script's output as it comes; leaving the loop leaves the script running. */
+  /** The script's output as it comes, the ending last; leaving the loop leaves the script running. */
   async *stream(script: string, options: Omit<ScriptOptions, "check"> = {}): AsyncGenerator<OutputEvent, void, undefined> {
-    const command = await this.#start(script, options);
-    yield* fedStream(command, options.stdin, options.signal);
+    const { stdin, ...rest } = options;
+    const command = await this.start(script, { ...rest, stdin: stdin !== undefined });
+    yield* fedStream(command, stdin, options.signal);
   }
 
-  #start(script: string, options: ScriptOptions): Promise<Command> {
-    const { timeoutMs, merged, stdin, signal } = options;
-    const start: StartOptions = {
-      ...(timeoutMs === undefined ? {} : { timeoutMs }),
-      ...(stdin === undefined ? {} : { stdin: "open" }),
-      ...(signal ? { signal } : {}),
-    };
-    return this.commands.launch({ shell: this.name, script, ...(merged ? { merged } : {}) }, start);
+  /** Starts a script as a `Command`, which can be watched, written to and killed. */
+  start(script: string, options: Pick<ScriptOptions, "timeoutMs" | "merged" | "signal"> & { stdin?: boolean } = {}): Promise<Command> {
+    const { merged, ...rest } = options;
+    return this.commands.launch(this.#what(script, merged), rest);
+  }
+
+  #what(script: string, merged = false): { shell: string; script: string; merged: boolean } {
+    return { shell: this.name, script, merged };
+  }
+
+  /** Where the shell is; not to be had when the sandbox has ended with the script. */
+  async #standing(result: Result): Promise<CommandInfo["shell"]> {
+    if (result.ending.kind === "lost") return null;
+    try {
+      return (await this.commands.status(result.commandId)).shell;
+    } catch (error) {
+      if (error instanceof SandbankError) return null;
+      throw error;
+    }
   }
 }

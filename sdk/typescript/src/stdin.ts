@@ -2,14 +2,15 @@
 // got lost can be sent again: the server skips what it has already.
 
 import { piecesOf, type ByteSource } from "./bytes.js";
-import { Conflict, Gone } from "./errors.js";
+import { Conflict, Gone, Timeout } from "./errors.js";
 import type { Call, Transport } from "./transport.js";
 import type { components } from "./wire.js";
 
 type Reply = components["schemas"]["StdinReply"];
 type Status = components["schemas"]["Command"];
 
-const PIECE_BYTES = 1 << 20;
+/** Large enough to be fast, small enough to be sent again without regret. */
+const PIECE_BYTES = 256 * 1024;
 
 export class Stdin {
   #offset: number | undefined;
@@ -39,12 +40,11 @@ export class Stdin {
   async #send(piece: Uint8Array<ArrayBuffer>, eof: boolean, signal?: AbortSignal): Promise<void> {
     const offset = this.#offset ?? (await this.#accepted(signal));
     const end = offset + piece.length;
-    // A program may take its time to read: without a limit, but for the caller's.
-    const call: Call = { query: { offset, ...(eof ? { eof } : {}) }, body: piece, repeatable: true, timeoutMs: 0, signal };
+    const call: Call = { query: { offset, ...(eof ? { eof } : {}) }, body: piece, repeatable: true, signal };
     call.headers = { "content-type": "application/octet-stream" };
     let next: number;
     try {
-      next = (await this.transport.json<Reply>("POST", `${this.path}/stdin`, call)).nextOffset;
+      next = (await this.#patiently(call)).nextOffset;
     } catch (error) {
       this.#offset = undefined;
       // It may have ended because of what it was sent, before the answer got through.
@@ -53,8 +53,19 @@ export class Stdin {
     }
     this.#offset = next;
     if (next !== end) {
-      const message = `another writer is at work: the input is at ${next} instead of ${end}, so some of it was not taken`;
-      throw new Conflict({ code: "stdin_contended", message });
+      const message = "somebody else writes to this command, too: some input was not taken";
+      throw new Conflict({ code: "stdin_shared", message, hint: "let only one client write" });
+    }
+  }
+
+  /** A command that does not read is waited for, as a pipe would; the offset makes asking again safe. */
+  async #patiently(call: Call): Promise<Reply> {
+    for (;;) {
+      try {
+        return await this.transport.json<Reply>("POST", `${this.path}/stdin`, call);
+      } catch (error) {
+        if (!(error instanceof Timeout) || error.status !== undefined) throw error;
+      }
     }
   }
 

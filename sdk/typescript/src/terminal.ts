@@ -1,8 +1,8 @@
 // A program on a terminal, for people and for programs that insist on one.
 
 import type { ByteSource } from "./bytes.js";
-import type { Command, CommandLine, Commands } from "./commands.js";
-import type { Ended } from "./ending.js";
+import { argvOf, type Command, type CommandLine, type Commands } from "./commands.js";
+import type { Result } from "./result.js";
 
 export interface TerminalOptions {
   /** By default a login `bash`. */
@@ -25,7 +25,7 @@ export interface Terminals {
 export function terminals(commands: Commands): Terminals {
   const open = async (options: TerminalOptions = {}) => {
     const { cmd = ["bash", "-l"], rows = 24, cols = 80, ...rest } = options;
-    return new Terminal(await commands.start(cmd, { ...rest, pty: { rows, cols } }), 0);
+    return new Terminal(await commands.launch({ argv: argvOf(cmd), pty: { rows, cols } }, rest), 0);
   };
   const attach = async (id: string, after = 0) => new Terminal(await commands.get(id), after);
   return Object.assign(open, { attach });
@@ -41,12 +41,12 @@ export function terminals(commands: Commands): Terminals {
  * ```
  */
 export class Terminal implements AsyncIterable<Uint8Array> {
-  readonly #left = new AbortController();
+  #left = new AbortController();
   #seq: number;
 
   /** @internal */
   constructor(
-    private readonly command: Command,
+    readonly command: Command,
     after: number,
   ) {
     this.#seq = after;
@@ -83,12 +83,14 @@ export class Terminal implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Ends the loops that read it; the program goes on. */
+  /** Ends the loops that read it; the program goes on, and a later loop begins where they were. */
   detach(): void {
     this.#left.abort();
+    this.#left = new AbortController();
   }
 
-  wait(timeoutMs?: number): Promise<Ended> {
+  /** Waits for the program's ending. */
+  wait(timeoutMs?: number): Promise<Result> {
     return this.command.wait(timeoutMs);
   }
 

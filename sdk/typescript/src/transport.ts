@@ -1,6 +1,6 @@
 // One HTTP server: sends requests, reads answers, repeats what may be repeated.
 
-import { ConnectionFailed, SandbankError, Timeout, errorOf } from "./errors.js";
+import { ConnectionFailed, SandbankError, Timeout, badAnswer, errorOf } from "./errors.js";
 import { Retries, type RetryOptions } from "./retry.js";
 
 export interface TransportOptions {
@@ -20,9 +20,11 @@ export interface Call {
   /** Sent as it is. */
   body?: BodyInit;
   signal?: AbortSignal | undefined;
-  /** For the whole answer; 0 means without end. */
+  /** For the whole answer and all tries together; 0 means without end. */
   timeoutMs?: number | undefined;
-  /** Doing it twice is the same as once. Always so for GET. */
+  /** For the first byte of a stream, and between any two. */
+  silenceMs?: number | undefined;
+  /** Doing it twice is the same as once. So for GET, unless it says otherwise. */
   repeatable?: boolean;
 }
 
@@ -38,39 +40,42 @@ export interface Streamed {
 export class Transport {
   constructor(readonly options: TransportOptions) {}
 
-  retries(signal: AbortSignal | undefined): Retries {
-    return new Retries(this.options.retry, signal);
+  retries(signal: AbortSignal | undefined, timeoutMs = 0): Retries {
+    return new Retries(this.options.retry, signal, timeoutMs);
   }
 
   /** The answer's JSON. */
   async json<T>(method: string, path: string, call: Call = {}): Promise<T> {
     const timeoutMs = call.timeoutMs ?? this.options.timeoutMs;
-    const retries = this.retries(call.signal);
-    const attempt = async () => {
-      const { response, lease } = await this.#send(method, path, call, timeoutMs);
-      // A long wait is answered in part at once; when the rest breaks off, the server was there.
-      if (timeoutMs === 0) retries.progress();
-      try {
-        return (await response.json()) as T;
-      } catch (error) {
-        throw lease.explain(error);
-      } finally {
-        lease.release();
-      }
-    };
-    if (!(call.repeatable ?? method === "GET")) return attempt();
+    const retries = this.retries(call.signal, timeoutMs);
+    const repeatable = call.repeatable ?? method === "GET";
     for (;;) {
       try {
-        return await attempt();
+        return await this.#answer<T>(method, path, call, retries.leftMs());
       } catch (error) {
+        if (!repeatable) throw error;
         await retries.after(error);
       }
     }
   }
 
+  async #answer<T>(method: string, path: string, call: Call, timeoutMs: number): Promise<T> {
+    const { response, lease } = await this.#send(method, path, call, timeoutMs);
+    let text: string;
+    try {
+      text = await response.text();
+    } catch (error) {
+      throw lease.explain(error);
+    } finally {
+      lease.release();
+    }
+    // All of it is here, so asking again would only bring the same.
+    return parsed(text, response.status) as T;
+  }
+
   /** One try; whoever reads the stream knows how to go on after a failure. */
   async open(path: string, call: Call = {}): Promise<Streamed> {
-    const silenceMs = this.options.silenceMs;
+    const silenceMs = call.silenceMs ?? this.options.silenceMs;
     const method = call.json === undefined ? "GET" : "POST";
     const { response, lease } = await this.#send(method, path, call, silenceMs).catch((error: unknown) => {
       // To a stream, silence before its first byte is what it is later: a dead connection.
@@ -108,6 +113,14 @@ export class Transport {
       lease.release();
       throw lease.explain(error);
     }
+  }
+}
+
+function parsed(text: string, status: number): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw badAnswer(`the answer is no JSON: ${(error as Error).message}`, status);
   }
 }
 

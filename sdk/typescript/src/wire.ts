@@ -1,6 +1,40 @@
 // Made from openapi/sandbank.json by `npm run generate`. Do not edit.
 
 export interface paths {
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether the daemon serves and can keep what it is told. Needs no token. */
+        get: operations["sessions_healthz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sandboxes by state, creates by source, and the pool, for Prometheus. */
+        get: operations["daemon_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/openapi.json": {
         parameters: {
             query?: never;
@@ -569,6 +603,151 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sessions, newest first, also those that have ended and are still known. */
+        get: operations["sessions_list"];
+        put?: never;
+        /** Make a session. */
+        post: operations["sessions_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One session. */
+        get: operations["sessions_inspect"];
+        put?: never;
+        post?: never;
+        /** End a session. Also true for one that has ended. */
+        delete: operations["sessions_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/exec": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a command in the session's shell, which keeps what it changes. Commands of one session take
+         *     turns. One that takes too long is killed with all that it started, and answered 504.
+         */
+        post: operations["sessions_exec"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/exec/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a command in the session's shell and get its output as it is written: `chunk` events, then
+         *     `done`, or `error` for what goes wrong after the start, a timeout among it. Chunks are never cut
+         *     inside a character; newlines at the end stay.
+         */
+        post: operations["sessions_exec_stream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/fs/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a file, or its beginning. */
+        get: operations["sessions_read"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/fs/upload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Upload files, all or none, making missing directories. */
+        post: operations["sessions_upload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/fs/write": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Write a file as a whole, making missing directories. */
+        post: operations["sessions_write"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a session uses right now. Looking does not extend its life. */
+        get: operations["sessions_stats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tokens": {
         parameters: {
             query?: never;
@@ -599,6 +778,111 @@ export interface paths {
         post?: never;
         /** Revoke a token; the next request with it is refused. */
         delete: operations["tokens_revoke"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workspaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every kept workspace. */
+        get: operations["workspaces_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workspaces/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a workspace with all that is in it. Also true for one that is not there; refused while a
+         *     session has it.
+         */
+        delete: operations["workspaces_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workspaces/{id}/fs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is in a directory, sorted by name. */
+        get: operations["workspaces_list_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workspaces/{id}/fs/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a file, or its beginning. */
+        get: operations["workspaces_read"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workspaces/{id}/fs/upload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Upload files, all or none; the workspace is made when it is not there. */
+        post: operations["workspaces_upload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workspaces/{id}/fs/write": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Write a file as a whole; the workspace is made when it is not there. */
+        post: operations["workspaces_write"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -714,13 +998,35 @@ export interface components {
             resources?: components["schemas"]["Resources"] | null;
             /** @description `node24` or `python3.13`; others become `node24`. */
             runtime?: string | null;
-            /** @description The caller's name for the sandbox; a live one with this key is found again. */
+            /**
+             * @description The caller's name for the sandbox; a live one with this key is found again. Not one that
+             *     begins with `session:` or `workspace:`.
+             */
             sessionKey: string;
+            /**
+             * @description A kept workspace: made when it is not there, shared with other sandboxes that name it, and
+             *     still there when the sandbox has ended. Needs a token, on a loopback address too. `diskMb` is then the quota of the workspace; the
+             *     smallest one of the sandboxes that have it holds.
+             */
+            workspace?: string | null;
         };
         CreateReply: {
+            /** @description Only of a new one: `pool` when its machine was ready, `cold` when it was made now. */
+            acquireSource?: ("pool" | "cold") | null;
             /** @description False when a sandbox with this key was there already. */
             created: boolean;
             sandboxId: string;
+        };
+        CreateSession: {
+            /** @description `base`, `python`, `node`, or an imported image. */
+            image?: string | null;
+            /**
+             * Format: int64
+             * @description 0 to 86 400; 0 or none is the server's own.
+             */
+            ttl_seconds?: number | null;
+            /** @description A workspace that is kept when the session ends; made when it is not there. */
+            workspace_id?: string | null;
         };
         DirListing: {
             entries: components["schemas"]["FileEntry"][];
@@ -769,6 +1075,39 @@ export interface components {
              */
             timeMs: number;
         };
+        Exec: {
+            /** @description For the session's shell, 1 to 1 048 576 bytes. */
+            cmd: string;
+            /** @description Keep carriage returns, control sequences and newlines at the end. */
+            raw_output?: boolean | null;
+            /**
+             * Format: int64
+             * @description 0 to 600 000; 0, none, and what is above the server's own limit mean that limit.
+             */
+            timeout_ms?: number | null;
+        };
+        /** @description Only for the documentation: one event, as a reader of such streams takes it apart. */
+        ExecEvent: {
+            /**
+             * @description JSON: `{"chunk","timestamp"}`, `{"exit_code","cwd","duration_ms","truncated"}` or
+             *     `{"error","error_code"}`.
+             */
+            data: string;
+            /** @description `chunk`, `done` or `error`. */
+            event: string;
+        };
+        ExecResult: {
+            /** @description Where the shell is now; empty when nobody can say. */
+            cwd: string;
+            /** Format: int64 */
+            duration_ms: number;
+            /** Format: int32 */
+            exit_code: number;
+            /** @description What was written to both streams, in that order. */
+            output: string;
+            /** @description There was more than 5 MiB of it. */
+            truncated: boolean;
+        };
         FileEntry: components["schemas"]["FileStat"] & {
             name: string;
             /** @description The exact bytes where the name is not UTF-8. */
@@ -794,6 +1133,10 @@ export interface components {
             ok: boolean;
             /** @description The daemon's own. Kernels and engines are told to those with a token only, by the doctor. */
             version: string;
+        };
+        Healthz: {
+            /** @description `ok`. */
+            status: string;
         };
         Image: {
             /** @description `sha256:…` of the image's configuration; none for `host`. */
@@ -903,6 +1246,14 @@ export interface components {
             port: number;
             url: string;
         };
+        /** @description Only for the documentation: see [`answer`]. */
+        ReadFile: {
+            content_base64: string;
+            /** @description As it was asked for. */
+            path: string;
+            /** @description The file has more than was read. */
+            truncated: boolean;
+        };
         ReadReply: {
             contentBase64?: string | null;
             found: boolean;
@@ -990,9 +1341,50 @@ export interface components {
             runtime: string;
             /** @description `creating`, `running`, `paused`, `stopping`, `gone` or `failed`. */
             state: string;
+            /** @description The kept workspace it has; none for one that ends with it. */
+            workspace?: string | null;
         };
         SandboxList: {
             sandboxes: components["schemas"]["Sandbox"][];
+        };
+        /** @description Times are RFC 3339 in UTC. */
+        Session: {
+            /** @description The same for people. */
+            acquire_detail?: string | null;
+            /** @description `pool` or `cold`; only in the answer to a create. */
+            acquire_source?: string | null;
+            created_at: string;
+            /**
+             * @description Where its shell was after its last script; empty when nobody can say: the session has ended,
+             *     or does not answer.
+             */
+            cwd: string;
+            /** @description When it ends if nobody uses it: each use sets it to that moment plus the session's own TTL. */
+            expires_at: string;
+            id: string;
+            /** @description As the caller wrote it. */
+            image: string;
+            last_activity: string;
+            /** @description `running`, `destroying`, `destroyed`, `expired` or `crashed`. */
+            status: string;
+            workspace_id?: string | null;
+        };
+        /** @description An error of the sessions' routes. */
+        SessionError: {
+            /** @description `hint` says what to do next, `code` is Sandbank's own finer one. */
+            details?: Record<string, never> | null;
+            /** @description Stable; test this one. */
+            error_code: string;
+            /** @description A sentence for people. */
+            message: string;
+        };
+        SessionStats: {
+            /** Format: int64 */
+            cpu_usage_usec: number;
+            /** Format: int64 */
+            memory_bytes: number;
+            /** Format: int64 */
+            memory_limit: number;
         };
         /** @description The shell that a script ran in. */
         Shell: {
@@ -1103,24 +1495,57 @@ export interface components {
         TokenList: {
             tokens: components["schemas"]["Token"][];
         };
+        /** @description Only for the documentation. */
+        UploadForm: {
+            /**
+             * Format: binary
+             * @description At most 100 of these and of `files`, 10 MiB in all.
+             */
+            file?: string | null;
+            files?: string[] | null;
+            /** @description The directory that they go to, `/workspace` when absent. */
+            path?: string | null;
+        };
+        Uploaded: {
+            ok: boolean;
+            /** @description Absolute, in the order they came. */
+            paths: string[];
+        };
         WaitReply: {
             /** @description `{"kind": …}` */
             ending: Record<string, never>;
             /** Format: int32 */
             exitCode: number;
         };
+        Workspace: {
+            /**
+             * Format: int64
+             * @description What it takes on disk.
+             */
+            bytes: number;
+            id: string;
+        };
+        WorkspaceEntry: {
+            is_dir: boolean;
+            name: string;
+        };
+        WorkspaceList: {
+            workspaces: components["schemas"]["Workspace"][];
+        };
+        WorkspaceListing: {
+            entries: components["schemas"]["WorkspaceEntry"][];
+            /** @description There are more than the runner tells at once. */
+            truncated: boolean;
+        };
         WriteBody: {
             files?: components["schemas"]["WriteFile"][] | null;
         };
         WriteFile: {
-            contentBase64?: string;
-            /**
-             * Format: int32
-             * @description Permission bits; 420 (0644) when absent.
-             */
-            mode?: number | null;
-            /** @description Absolute, below the workspace. */
-            path?: string;
+            content_base64?: string | null;
+            /** @description Relative to `/workspace`, or absolute below it. */
+            path: string;
+            /** @description Either this or `content_base64`. */
+            text?: string | null;
         };
     };
     responses: never;
@@ -1131,6 +1556,60 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    sessions_healthz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Healthz"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    daemon_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/openmetrics-text": string;
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     daemon_openapi: {
         parameters: {
             query?: never;
@@ -2358,6 +2837,317 @@ export interface operations {
             };
         };
     };
+    sessions_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"][];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    sessions_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSession"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    sessions_inspect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    sessions_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    sessions_exec: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Exec"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExecResult"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    sessions_exec_stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Exec"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["ExecEvent"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    sessions_read: {
+        parameters: {
+            query?: {
+                /** @description Relative to `/workspace`, or absolute below it. */
+                path?: string;
+                /** @description 0 to 104 857 600; 0 or none is 10 485 760. */
+                max_bytes?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadFile"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    sessions_upload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["UploadForm"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Uploaded"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    sessions_write: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WriteFile"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    sessions_stats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionStats"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
     tokens_list: {
         parameters: {
             query?: never;
@@ -2441,6 +3231,194 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    workspaces_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceList"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    workspaces_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    workspaces_list_files: {
+        parameters: {
+            query?: {
+                /** @description A directory of the workspace, itself when absent. */
+                path?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceListing"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    workspaces_read: {
+        parameters: {
+            query?: {
+                /** @description Relative to `/workspace`, or absolute below it. */
+                path?: string;
+                /** @description 0 to 104 857 600; 0 or none is 10 485 760. */
+                max_bytes?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadFile"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    workspaces_upload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["UploadForm"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Uploaded"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
+                };
+            };
+        };
+    };
+    workspaces_write: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WriteFile"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionError"];
                 };
             };
         };

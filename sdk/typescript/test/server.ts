@@ -75,7 +75,7 @@ export class OwnServer implements Server {
   async close(): Promise<void> {
     if (this.#process) {
       const client = new Sandbank(this);
-      for (const { id } of await client.sandboxes.list()) await (await client.sandboxes.get(id)).stop();
+      for (const sandbox of await client.sandboxes.list()) await sandbox.stop();
       await this.kill("SIGTERM");
     }
     rmSync(this.dataDir, { recursive: true, force: true });

@@ -4,7 +4,7 @@
 import { ConnectionFailed, NotFound, Sandbank, type OutputEvent } from "sandbank";
 
 export async function smoke(url: string, token: string): Promise<string> {
-  const client = new Sandbank({ url, token, retry: { attempts: 20, baseMs: 5, capMs: 500 } });
+  const client = new Sandbank({ url, token, retry: { attempts: 20, firstPauseMs: 5, longestPauseMs: 500 } });
   const sandbox = await client.sandboxes.create({ network: "none" });
   try {
     await expect((await client.health()).ok, "health");

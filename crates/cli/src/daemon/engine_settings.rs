@@ -47,7 +47,15 @@ fn leave_out(native: &mut NativeSettings) {
     native.omitted = Omitted { controls: names.split(',').map(named).collect(), image };
 }
 
-pub(crate) fn lifecycle_settings(settings: &Settings, engine: &dyn Engine) -> LifecycleSettings {
+pub(crate) async fn lifecycle_settings(
+    settings: &Settings,
+    engine: &dyn Engine,
+) -> LifecycleSettings {
+    let images = engine.images().await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "which images there are is not known; pools go by their names");
+        Vec::new()
+    });
+    let images: Vec<_> = images.into_iter().map(|image| image.name).collect();
     let sandboxes = &settings.sandboxes;
     LifecycleSettings {
         max_sandboxes: sandboxes.max,
@@ -58,7 +66,7 @@ pub(crate) fn lifecycle_settings(settings: &Settings, engine: &dyn Engine) -> Li
         stop_deadline: sandboxes.stop_deadline,
         sweep_interval: sandboxes.sweep_interval,
         concurrent_creates: sandboxes.concurrent_creates,
-        pool: sandboxes.pool_entries(engine.capabilities().disk_quota),
+        pool: settings.pool_entries(&images, engine.capabilities().disk_quota),
         publish_address: settings.ports.publish_address,
         keep_post_mortems: sandboxes.keep_post_mortems,
     }

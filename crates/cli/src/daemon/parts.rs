@@ -72,7 +72,7 @@ impl Daemon {
             }
         };
         sandbank_fault_points::arm();
-        let lifecycle = lifecycle_settings(&settings, &*engine);
+        let lifecycle = lifecycle_settings(&settings, &*engine).await;
         let orchestrator = Orchestrator::start(lifecycle, engine.clone(), store.clone()).await;
         let orchestrator = match orchestrator {
             Ok(orchestrator) => orchestrator,

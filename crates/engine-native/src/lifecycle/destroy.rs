@@ -24,7 +24,13 @@ pub(super) async fn destroy(parts: &Arc<Parts>, id: &SandboxId) -> Result<(), En
         parts.stock.refill();
         match kept {
             None => Ok(()),
-            Some(kept) => blocking(move || Ok(workspaces::adjust(&parts, &kept))).await,
+            Some(kept) => {
+                let adjust = move || {
+                    workspaces::adjust(&parts, &kept);
+                    Ok(())
+                };
+                blocking(adjust).await
+            }
         }
     });
     match task.await {

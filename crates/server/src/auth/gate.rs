@@ -37,6 +37,8 @@ pub(crate) struct Caller {
     pub(crate) name: Arc<str>,
     /// As the client wrote it, without the port.
     pub(crate) host: Arc<str>,
+    /// It has one that counts; nobody else may open what others keep.
+    pub(crate) has_token: bool,
 }
 
 /// What a request's credentials prove.
@@ -62,7 +64,7 @@ impl Gate {
         let admin = auth.admin_token.as_ref();
         configured.extend(admin.map(|token| ("configured-admin", Scope::Admin, token)));
         let api_key = settings.sessions.api_key.as_ref();
-        configured.extend(api_key.map(|token| ("api-key", Scope::Sandbox, token)));
+        configured.extend(api_key.map(|token| ("api-key", Scope::Sessions, token)));
         Self {
             hosts: HostRule::new(auth.allowed_hosts.iter().chain(&settings.ports.public_host)),
             origins: OriginRule::new(&auth.allowed_origins),
@@ -90,12 +92,9 @@ impl Gate {
         host: &str,
         identity: &Identity,
     ) -> ApiResult<()> {
-        let needed = match access {
-            Access::Public => return Ok(()),
-            Access::Sandboxd(scope) | Access::Token(scope) => scope,
-        };
+        let Some(needed) = access.needed() else { return Ok(()) };
         match identity {
-            Identity::Known(principal) if principal.scope.allows(needed) => Ok(()),
+            Identity::Known(principal) if access.allows(principal.scope) => Ok(()),
             Identity::Known(principal) => Err(forbidden(principal.scope, needed)),
             Identity::Malformed => {
                 Err(rejected("the credentials are not of the form `Authorization: Bearer <token>`"))
@@ -122,6 +121,12 @@ fn rejected(why: &str) -> ApiError {
 }
 
 fn forbidden(has: Scope, needed: Scope) -> ApiError {
+    if has == Scope::Sessions {
+        let message = "the API key is for /v1/sessions and /v1/workspaces only";
+        return ApiError::new(StatusCode::FORBIDDEN, "scope_too_small", message).with_hint(
+            "use a token of this server; an admin makes scoped ones at POST /v1/tokens",
+        );
+    }
     let message = format!("this token's scope is {has:?}, the route needs {needed:?}");
     ApiError::new(StatusCode::FORBIDDEN, "scope_too_small", message)
         .with_hint("use a token with a larger scope")
@@ -170,14 +175,15 @@ async fn admit(gate: &Gate, connection: &Connection, request: &mut Request) -> A
     })?;
     if !origin::is_preflight(request.method(), request.headers()) {
         let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        let access = gate.access.of(request.method(), route);
+        let access = gate.access.of(request.method(), route, request.uri().path());
         gate.decide(access, connection, &host, &identity)?;
     }
+    let has_token = matches!(identity, Identity::Known(_));
     let name = match identity {
         Identity::Known(principal) => principal.name.into(),
         Identity::Anonymous | Identity::Malformed | Identity::Rejected => "loopback".into(),
     };
-    request.extensions_mut().insert(Caller { name, host: host.into() });
+    request.extensions_mut().insert(Caller { name, host: host.into(), has_token });
     Ok(())
 }
 

@@ -2,9 +2,12 @@
 
 use sandbank_store::TokenScope;
 
-/// Each scope allows what the ones before it allow.
+/// Each scope but the first allows what the ones before it allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
+    /// The sessions' routes and no other: what they allow is bounded by the settings of sessions,
+    /// which every other route would step around.
+    Sessions,
     /// Look at everything, change nothing.
     ReadOnly,
     /// Make and use sandboxes.
@@ -22,11 +25,25 @@ pub(crate) enum Access {
     Sandboxd(Scope),
     /// Always a token.
     Token(Scope),
+    /// A route of the sessions: always a token, or their API key.
+    Sessions(Scope),
 }
 
-impl Scope {
-    pub(crate) fn allows(self, needed: Scope) -> bool {
-        self >= needed
+impl Access {
+    /// What a token needs here; none where nothing is needed.
+    pub(crate) fn needed(self) -> Option<Scope> {
+        match self {
+            Self::Public => None,
+            Self::Sandboxd(scope) | Self::Token(scope) | Self::Sessions(scope) => Some(scope),
+        }
+    }
+
+    pub(crate) fn allows(self, scope: Scope) -> bool {
+        match (self, scope) {
+            (Self::Sessions(_), Scope::Sessions) => true,
+            (_, Scope::Sessions) => self.needed().is_none(),
+            (_, scope) => self.needed().is_none_or(|needed| scope >= needed),
+        }
     }
 }
 
@@ -37,5 +54,26 @@ impl From<TokenScope> for Scope {
             TokenScope::Sandbox => Self::Sandbox,
             TokenScope::ReadOnly => Self::ReadOnly,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sessions_scope_passes_on_their_routes_only_and_others_by_size() {
+        use Scope::{Admin, ReadOnly, Sandbox, Sessions};
+        for needed in [ReadOnly, Sandbox, Admin] {
+            assert!(Access::Sessions(needed).allows(Sessions), "{needed:?}");
+            assert!(!Access::Token(needed).allows(Sessions), "{needed:?}");
+            assert!(!Access::Sandboxd(needed).allows(Sessions), "{needed:?}");
+            for has in [ReadOnly, Sandbox, Admin] {
+                let accesses =
+                    [Access::Sessions(needed), Access::Token(needed), Access::Sandboxd(needed)];
+                assert!(accesses.iter().all(|access| access.allows(has) == (has >= needed)));
+            }
+        }
+        assert!(Access::Public.allows(Sessions));
     }
 }

@@ -45,6 +45,11 @@ pub(super) const POOL: Check = Check {
     accepts: |text| super::pool::parse(text).is_some(),
 };
 
+pub(super) const SESSION_POOL: Check = Check {
+    allowed: "image=machines, like python=2",
+    accepts: |text| !text.contains('@') && super::pool::parse(text).is_some(),
+};
+
 pub(super) const SESSION_IMAGE: Check = Check {
     allowed: "an image name, like base, python or node",
     accepts: |text| text.parse::<ImageName>().is_ok(),

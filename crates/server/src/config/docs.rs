@@ -72,9 +72,10 @@ const SANDKASTEN_HEAD: &str = "
 
 The environment of a Sandkasten daemon and its YAML file are understood. Its environment comes after
 our own names and before our file; its file comes after ours. The file is the one that
-`--sandkasten-config` or `SANDBANK_SANDKASTEN_CONFIG` names, else `./sandkasten.yaml`, else, for root,
-`/etc/sandkasten/sandkasten.yaml`. The one in the working directory is read only if file and directory
-belong to the caller or to root and nobody else may write to them. A key that is not known is said in the
+`--sandkasten-config` or `SANDBANK_SANDKASTEN_CONFIG` names, else, for root, `/etc/sandkasten/sandkasten.yaml`.
+One in the working directory is never read on its own, since it may have come with somebody's repository:
+`sandbank serve` says that it is there. Commands that call a server, such as `sandbank ps`, read only a file that
+`SANDBANK_SANDKASTEN_CONFIG` names. A key that stands twice is refused; one that is not known is said in the
 log and has no effect. With no `api_key` the routes need a token of this server, on a loopback address too.
 
 | Sandkasten's file | environment | here |

@@ -16,7 +16,7 @@ const SANDKASTEN_CONFIG: &str = "sandkasten-config";
 pub struct ConfigFlags {
     /// The file to read instead of the usual one.
     pub config: Option<PathBuf>,
-    /// A YAML file of Sandkasten's, instead of the usual ones.
+    /// A YAML file of Sandkasten's, instead of the usual one.
     pub sandkasten_config: Option<PathBuf>,
     /// Texts by key; checked by `config::load` like every other source.
     pub(super) values: BTreeMap<&'static str, String>,
@@ -44,7 +44,7 @@ impl clap::Args for ConfigFlags {
             .long(SANDKASTEN_CONFIG)
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
-            .help("Sandkasten's YAML file, below all of Sandbank's own settings [env: SANDBANK_SANDKASTEN_CONFIG] [default: ./sandkasten.yaml or /etc/sandkasten/sandkasten.yaml, where one exists]");
+            .help("Sandkasten's YAML file, below all of Sandbank's own settings [env: SANDBANK_SANDKASTEN_CONFIG] [default: /etc/sandkasten/sandkasten.yaml for root, where it exists]");
         let command = command.arg(config).arg(sandkasten);
         TABLE.iter().filter_map(argument).fold(command, Command::arg)
     }

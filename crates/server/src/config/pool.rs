@@ -3,9 +3,9 @@
 use sandbank_engine::{ImageName, NetworkMode};
 use sandbank_orchestrator::{MAX_POOL, PoolEntry, Recipe};
 
-use super::SandboxSettings;
 use super::error::ConfigError;
 use super::resolve::Resolved;
+use super::{SandboxSettings, Settings};
 
 const KEY: &str = "sandboxes.pool";
 
@@ -50,9 +50,27 @@ pub(super) fn read(table: &Resolved) -> Result<Vec<ReadyMachines>, ConfigError> 
     Ok(entries)
 }
 
+pub(super) fn for_sessions(table: &Resolved) -> Vec<(String, usize)> {
+    let entries = table.list("sessions.pool").into_iter().filter_map(|word| parse(&word));
+    entries.map(|ready| (ready.image.into(), ready.machines)).collect()
+}
+
+impl Settings {
+    /// Both pools in the orchestrator's words, each recipe once; `there` are the images there are.
+    pub fn pool_entries(&self, there: &[ImageName], enforces_quota: bool) -> Vec<PoolEntry> {
+        let mut entries = self.sandboxes.pool_entries(enforces_quota);
+        for more in crate::dialects::session_pool(self, there, enforces_quota) {
+            match entries.iter_mut().find(|entry| entry.recipe == more.recipe) {
+                Some(entry) => entry.size += more.size,
+                None => entries.push(more),
+            }
+        }
+        entries
+    }
+}
+
 impl SandboxSettings {
-    /// The pool in the orchestrator's words.
-    pub fn pool_entries(&self, enforces_quota: bool) -> Vec<PoolEntry> {
+    fn pool_entries(&self, enforces_quota: bool) -> Vec<PoolEntry> {
         let limits = self.default_limits(enforces_quota);
         let entry = |ready: &ReadyMachines| PoolEntry {
             recipe: Recipe {

@@ -13,6 +13,8 @@ use super::sandkasten::{self, Sandkasten};
 use super::setting::{Preset, Setting, Value};
 use super::table::{TABLE, WITHOUT_EFFECT};
 
+const SANDKASTEN_FILE: &str = "/etc/sandkasten/sandkasten.yaml";
+
 /// Names of the environment that are not settings of the daemon.
 const OTHER_NAMES: &[&str] =
     &["SANDBANK_CONFIG", "SANDBANK_SANDKASTEN_CONFIG", "SANDBANK_URL", "SANDBANK_TOKEN"];
@@ -23,7 +25,9 @@ pub struct Sources {
     pub flags: ConfigFlags,
     pub env: BTreeMap<OsString, OsString>,
     pub is_root: bool,
-    /// Where Sandkasten's file is looked for, and below /etc; none looks nowhere.
+    /// Sandkasten's file that is read where none is named; none for a client.
+    pub sandkasten_file: Option<PathBuf>,
+    /// Where a daemon is started: a file of Sandkasten's that lies there is told of and not read.
     pub directory: Option<PathBuf>,
 }
 
@@ -35,10 +39,18 @@ pub(super) struct Resolved {
 }
 
 impl Sources {
+    /// Of a daemon.
     pub fn of_this_process(flags: ConfigFlags) -> Self {
+        let client = Self::of_a_client();
+        let sandkasten_file = client.is_root.then(|| SANDKASTEN_FILE.into());
+        Self { flags, sandkasten_file, directory: std::env::current_dir().ok(), ..client }
+    }
+
+    /// Of a command that looks for a daemon: of Sandkasten's files it reads only one that the
+    /// environment names, because the file says whom to send a token to.
+    pub fn of_a_client() -> Self {
         let env = std::env::vars_os().collect();
-        let directory = std::env::current_dir().ok();
-        Self { flags, env, is_root: rustix::process::geteuid().is_root(), directory }
+        Self { env, is_root: rustix::process::geteuid().is_root(), ..Self::default() }
     }
 
     /// The variable's text; empty counts as unset, because compose files pass empty ones on.

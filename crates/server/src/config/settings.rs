@@ -102,6 +102,8 @@ pub struct SessionSettings {
     pub ttl: Duration,
     pub max_exec_timeout: Duration,
     pub network: NetworkMode,
+    /// Ready machines by the name that sessions have for their image.
+    pub pool: Vec<(String, usize)>,
     pub workspaces: bool,
 }
 
@@ -266,6 +268,7 @@ fn sessions(table: &Resolved) -> SessionSettings {
             Some("default") => NetworkMode::Default,
             _ => NetworkMode::None,
         },
+        pool: pool::for_sessions(table),
         workspaces: table.switch("sessions.workspaces"),
     }
 }

@@ -308,7 +308,7 @@ pub const TABLE: &[Setting] = &[
         flag: None,
         kind: Kind::Secret,
         default: Preset::Empty,
-        help: "A token that may make and use sandboxes, but no images and tokens: what Sandkasten's clients call their API key. Without it, the tokens of this server are used, on a loopback address too.",
+        help: "A token for `/v1/sessions` and `/v1/workspaces` and no other route: what Sandkasten's clients call their API key. Without it, the tokens of this server are used, on a loopback address too.",
     },
     Setting {
         key: "sessions.default_image",
@@ -354,6 +354,15 @@ pub const TABLE: &[Setting] = &[
         kind: Kind::Choice(&["none", "default"]),
         default: Preset::Text("none"),
         help: "Who sessions may reach: nobody, or public addresses.",
+    },
+    Setting {
+        key: "sessions.pool",
+        env: "SANDBANK_SESSION_POOL",
+        aliases: &[],
+        flag: Some("session-pool"),
+        kind: Kind::List(checks::SESSION_POOL),
+        default: Preset::Empty,
+        help: "Machines kept ready for sessions, like python=2,base=1: images as sessions name them, beside those of sandboxes.pool.",
     },
     Setting {
         key: "sessions.workspaces",

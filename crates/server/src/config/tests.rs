@@ -216,9 +216,10 @@ fn the_committed_page_matches_the_table() {
 
 fn with_yaml(text: &str) -> (tempfile::TempDir, Sources) {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("sandkasten.yaml"), text).unwrap();
-    let directory = Some(dir.path().to_owned());
-    (dir, Sources { directory, is_root: true, ..Sources::default() })
+    let path = dir.path().join("sandkasten.yaml");
+    std::fs::write(&path, text).unwrap();
+    let flags = ConfigFlags { sandkasten_config: Some(path), ..ConfigFlags::default() };
+    (dir, Sources { flags, is_root: true, ..Sources::default() })
 }
 
 #[test]
@@ -250,7 +251,7 @@ fn sandkastens_names_stand_below_ours_and_say_where_they_are_from() {
     let (_dir, mut sources) =
         with_yaml("session_ttl_seconds: 1\nlisten: 127.0.0.1:1001\ndefault_image: node\n");
     let (_other, file) = with_file("[sessions]\nttl_seconds = 2\n");
-    sources.flags = file.flags;
+    sources.flags.config = file.flags.config;
     let ttl = |sources: &Sources| load(sources).unwrap().sessions.ttl.as_secs();
     assert_eq!(ttl(&sources), 2, "our file stands above theirs");
     sources.env.insert("SANDKASTEN_SESSION_TTL_SECONDS".into(), "3".into());
@@ -264,6 +265,26 @@ fn sandkastens_names_stand_below_ours_and_say_where_they_are_from() {
     let image = &of("sessions.default_image").origin;
     assert!(matches!(image, Origin::SandkastenFile { key: "default_image", .. }), "{image}");
     assert!(of("server.port").origin.to_string().contains("the key listen in "), "{image}");
+}
+
+#[test]
+fn sandkastens_pool_is_one_of_sessions() {
+    let pool = "pool: {enabled: true, images: {python: 2, base: 1, node: 0}}";
+    let (_dir, mut sources) = with_yaml(pool);
+    let settings = load(&sources).unwrap();
+    assert_eq!(settings.sessions.pool, [("python".to_owned(), 2), ("base".to_owned(), 1)]);
+    sources.env.insert("SANDKASTEN_POOL_ENABLED".into(), "false".into());
+    assert_eq!(load(&sources).unwrap().sessions.pool, []);
+    for (text, part) in [
+        ("pool: {enabled: true}", "names no image"),
+        ("pool: {images: {python: 2}}", "no effect without pool.enabled"),
+    ] {
+        let (_dir, sources) = with_yaml(text);
+        let found = load(&sources).unwrap().notices[1..].join("\n");
+        assert!(found.contains(part), "{text}: {found}");
+    }
+    let (_dir, sources) = with_yaml("pool: {enabled: true, images: {python: many}}");
+    assert!(error(&sources).contains("a number"), "{}", error(&sources));
 }
 
 #[test]
@@ -308,19 +329,42 @@ fn what_means_nothing_here_is_said_and_what_would_weaken_is_refused() {
 }
 
 #[test]
-fn a_file_that_others_may_write_to_is_not_read_from_the_working_directory() {
-    use std::os::unix::fs::PermissionsExt;
-    let (dir, sources) = with_yaml("session_ttl_seconds: 7");
-    assert_eq!(load(&sources).unwrap().sessions.ttl.as_secs(), 7);
-    let open = std::fs::Permissions::from_mode(0o666);
-    std::fs::set_permissions(dir.path().join("sandkasten.yaml"), open).unwrap();
-    let settings = load(&sources).unwrap();
-    assert_eq!(settings.sessions.ttl.as_secs(), 1800);
-    assert!(settings.notices[0].contains("is not read"), "{:?}", settings.notices);
-    let named = ConfigFlags {
-        sandkasten_config: Some(dir.path().join("sandkasten.yaml")),
-        ..ConfigFlags::default()
-    };
-    let settings = load(&Sources { flags: named, ..with_env(&[]) }).unwrap();
-    assert_eq!(settings.sessions.ttl.as_secs(), 7, "whoever names it means it");
+fn a_file_in_the_working_directory_is_told_of_and_never_read_on_its_own() {
+    let (dir, named) = with_yaml("api_key: known\nlisten: 127.0.0.1:9\ndata_dir: /x\n");
+    let here = Sources { directory: Some(dir.path().to_owned()), ..with_env(&[]) };
+    let settings = load(&here).unwrap();
+    assert!(settings.sessions.api_key.is_none());
+    assert_eq!(settings.server.bind.port(), 8080);
+    assert_eq!(settings.data_dir.to_str(), Some("/var/lib/sandbank"));
+    assert_eq!(settings.notices.len(), 1, "{:?}", settings.notices);
+    for part in ["./sandkasten.yaml is not read", "--sandkasten-config", "SANDBANK_SANDKASTEN"] {
+        assert!(settings.notices[0].contains(part), "{part:?}: {:?}", settings.notices);
+    }
+    let path = named.flags.sandkasten_config.clone().unwrap();
+    let by_env = with_env(&[("SANDBANK_SANDKASTEN_CONFIG", path.to_str().unwrap())]);
+    for named in [named, by_env] {
+        let named = Sources { directory: here.directory.clone(), ..named };
+        let settings = load(&named).unwrap();
+        assert_eq!(settings.server.bind.port(), 9, "whoever names it means it");
+        let told = settings.notices.iter().any(|notice| notice.contains("is not read"));
+        assert!(!told, "{:?}", settings.notices);
+    }
+    let elsewhere = Sources { directory: Some("/".into()), ..with_env(&[]) };
+    assert_eq!(load(&elsewhere).unwrap().notices.len(), 0);
+}
+
+#[test]
+fn the_machines_file_is_read_by_a_daemon_and_not_by_a_client() {
+    let (_dir, named) = with_yaml("session_ttl_seconds: 7\nlisten: 127.0.0.1:9\n");
+    let file = named.flags.sandkasten_config.clone();
+    let daemon = Sources { sandkasten_file: file, ..with_env(&[]) };
+    let settings = load(&daemon).unwrap();
+    assert_eq!((settings.sessions.ttl.as_secs(), settings.server.bind.port()), (7, 9));
+    let absent = Sources { sandkasten_file: Some("/nonexistent.yaml".into()), ..with_env(&[]) };
+    assert_eq!(load(&absent).unwrap().server.bind.port(), 8080);
+    let client = Sources::of_a_client();
+    assert_eq!((client.sandkasten_file, client.directory), (None, None));
+    let process = Sources::of_this_process(ConfigFlags::default());
+    assert_eq!(process.sandkasten_file.is_some(), process.is_root);
+    assert!(process.directory.is_some());
 }

@@ -131,18 +131,71 @@ async fn sandboxds_configured_token_is_accepted_beside_the_one_in_the_file() {
 }
 
 #[tokio::test]
-async fn the_api_key_uses_sandboxes_and_is_no_admin() {
+async fn the_api_key_passes_on_the_sessions_routes_and_on_no_other() {
     let world = World::with_env(&[("SANDKASTEN_API_KEY", "sk-key")]).await;
-    let call = |path: &str, token: &str| world.open("GET", path).bearer_auth(token).send();
-    for (path, token, status) in [
-        ("/v1/sessions", "sk-key", 200),
-        ("/v1/sandboxes", "sk-key", 200),
-        ("/v1/tokens", "sk-key", 403),
-        ("/v1/sessions", "sk-kez", 401),
-        ("/v1/tokens", world.token.as_str(), 200),
-        ("/v1/sessions", world.token.as_str(), 200),
+    for (method, path, url) in every_route(&world).await {
+        let request = world.open(&method, &url).bearer_auth("sk-key");
+        let response = request.send().await.unwrap();
+        let ours = ["/v1/sessions", "/v1/workspaces"].iter().any(|root| path.starts_with(root));
+        let status = response.status().as_u16();
+        if ours || is_in(PUBLIC, &method, &path) {
+            assert!(![401, 403].contains(&status), "{method} {path} answered {status}");
+            continue;
+        }
+        assert_eq!(status, 403, "{method} {path}");
+        if method != "HEAD" {
+            let (_, code, body) = refusal(response).await;
+            assert_eq!(code, "scope_too_small", "{method} {path}");
+            let said = body["error"].as_str().unwrap();
+            assert!(said.contains("API key") && said.contains("/v1/sessions"), "{body}");
+        }
+    }
+    for (method, path, token, status) in [
+        ("GET", "/v1/sessions/x/y/z", "sk-key", 404),
+        ("PATCH", "/v1/sessions", "sk-key", 405),
+        ("GET", "/v1/nothing", "sk-key", 403),
+        ("GET", "/v1/sessions", "sk-kez", 401),
+        ("GET", "/v1/tokens", world.token.as_str(), 200),
+        ("GET", "/v1/sessions", world.token.as_str(), 200),
     ] {
-        assert_eq!(call(path, token).await.unwrap().status(), status, "{path} {token}");
+        let answer = world.open(method, path).bearer_auth(token).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{method} {path} {token}");
+    }
+}
+
+/// Documented reads that need more than looking: they make or open something, or are for admins.
+const NO_LOOKING: &[(&str, &str)] = &[
+    ("GET", "/v1/sandboxes/{id}/ports/{port}"),
+    ("GET", "/v1/sandboxes/{id}/containment"),
+    ("GET", "/v1/workspaces/{id}/fs"),
+    ("GET", "/v1/workspaces/{id}/fs/read"),
+    ("GET", "/v1/tokens"),
+];
+
+#[tokio::test]
+async fn a_read_only_token_looks_and_makes_nothing() {
+    let world = World::start().await;
+    let write = serde_json::json!({ "path": "a", "text": "x" });
+    let kept = "/v1/workspaces/sbaaaaaaaaaaaaaaaa";
+    world.api.call("POST", &format!("{kept}/fs/write"), Some(write)).await.unwrap();
+    world.api.delete_all().await.unwrap();
+    let mut tokens = Vec::new();
+    for scope in ["read_only", "sandbox"] {
+        let body = serde_json::json!({ "name": scope, "scope": scope });
+        let made = world.api.call("POST", "/v1/tokens", Some(body)).await.unwrap();
+        tokens.push(made["token"].as_str().unwrap().to_owned());
+    }
+    for (method, path, url) in every_route(&world).await {
+        let request = world.open(&method, &url).bearer_auth(&tokens[0]);
+        let status = request.send().await.unwrap().status().as_u16();
+        let reads = ["GET", "HEAD"].contains(&method.as_str());
+        let allowed = reads && !is_in(NO_LOOKING, &method, &path);
+        assert_eq!(status != 403, allowed, "{method} {path} answered {status}");
+    }
+    assert!(world.api.sandboxes().await.unwrap().is_empty(), "a look made a sandbox");
+    for route in ["/fs", "/fs/read?path=a"] {
+        let look = world.open("GET", &format!("{kept}{route}")).bearer_auth(&tokens[1]);
+        assert_eq!(look.send().await.unwrap().status(), 200, "{route}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The process engine with channels that can be cut, as a restarting proxy would cut them.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -19,6 +20,8 @@ pub(crate) struct Breakable {
     /// Imports of [`HELD_ARCHIVE`] wait for it, and then succeed.
     pub(crate) release_import: CancellationToken,
     imported: Mutex<Vec<ImageInfo>>,
+    /// How often all workspaces were listed, which measures each.
+    pub(crate) measured: AtomicUsize,
 }
 
 pub(crate) const HELD_ARCHIVE: &str = "/held.tar";
@@ -30,6 +33,7 @@ impl Breakable {
             cut: Mutex::default(),
             release_import: CancellationToken::new(),
             imported: Mutex::default(),
+            measured: AtomicUsize::new(0),
         })
     }
 
@@ -104,7 +108,12 @@ impl Engine for Breakable {
     }
 
     async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, EngineError> {
+        self.measured.fetch_add(1, Ordering::SeqCst);
         self.inner.workspaces().await
+    }
+
+    async fn has_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        self.inner.has_workspace(id).await
     }
 
     async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {

@@ -96,7 +96,7 @@ async fn a_command_whose_client_left_is_logged_like_any_other() {
     let id = world.api.create("leaver").await.unwrap();
     let body = json!({ "argv": ["sh", "-c", "touch begun; sleep 0.2"], "commandId": "left" });
     let path = format!("/v1/sandboxes/{id}/commands?wait=true");
-    let begun = || async { world.api.read(&id, "/workspace/begun").await.is_ok() };
+    let begun = || async { matches!(world.api.read(&id, "/workspace/begun").await, Ok(Some(_))) };
     tokio::select! {
         _ = world.open("POST", &path).json(&body).send() => panic!("it ended too early"),
         seen = wait_for("the command to begin", Duration::from_secs(10), begun) => seen.unwrap(),

@@ -70,7 +70,7 @@ impl World {
         let engine = Breakable::new();
         let lives = sandbank_orchestrator::Settings {
             max_sandboxes: settings.sandboxes.max,
-            pool: settings.sandboxes.pool_entries(false),
+            pool: settings.pool_entries(&[], false),
             ..sandbank_orchestrator::Settings::default()
         };
         let orchestrator = Orchestrator::start(lives, engine.clone(), store.clone()).await.unwrap();

@@ -66,6 +66,28 @@ async fn closing_a_row_keeps_a_post_mortem_and_forgets_the_ports() {
 }
 
 #[tokio::test]
+async fn sandboxes_are_found_by_the_beginning_of_their_key_and_no_other() {
+    let (_directory, store) = store().await;
+    let keys = ["session:1", "session:\u{10ffff}", "session:é", "session:", "session:%"];
+    let others = ["session", "session9", "session;", "Session:1", "sessio_:1", " session:1", "z"];
+    for (time, key) in keys.iter().chain(&others).enumerate() {
+        let mut row = row(key);
+        row.created_at_ms = time as u64;
+        store.sandboxes().insert(&row).await.unwrap();
+    }
+    let found = async |prefix: &str, limit| -> Vec<String> {
+        let rows = store.sandboxes().with_key_prefix(prefix, limit).await.unwrap();
+        rows.into_iter().map(|row| row.key).collect()
+    };
+    let newest_first: Vec<_> = keys.iter().rev().copied().collect();
+    assert_eq!(found("session:", 100).await, newest_first);
+    assert_eq!(found("session:", 2).await, newest_first[..2]);
+    assert_eq!(found("session:\u{10ffff}", 100).await, [keys[1]]);
+    assert_eq!(found("", 100).await.len(), keys.len() + others.len());
+    assert!(found("\u{10ffff}", 100).await.is_empty());
+}
+
+#[tokio::test]
 async fn only_the_newest_post_mortems_are_kept() {
     let (_directory, store) = store().await;
     let mut ids = Vec::new();

@@ -36,9 +36,9 @@ class Sandbank:
     """A client of a Sandbank server.
 
     `url` and `token` are found by themselves on the server's own machine; elsewhere give them,
-    or set `SANDBANK_URL` and `SANDBANK_TOKEN`. `timeout` is the longest that the server may be
-    silent when an answer is due, in seconds: commands may run as long as they like. One client
-    may be used from several threads.
+    or set `SANDBANK_URL` and `SANDBANK_TOKEN`. `timeout` is for one call with all its tries, in
+    seconds; streams, waits and uploads have none, and commands may run as long as they like. One
+    client may be used from several threads.
     """
 
     def __init__(

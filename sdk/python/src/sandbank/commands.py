@@ -16,15 +16,23 @@ from typing import Any, TypeAlias, Union
 
 from .driver import AsyncDriver, SyncDriver
 from .effects import Request, get, segment
-from .errors import Gone
+from .errors import BadRequest, SandbankError
+from .fed import async_fed_stream, fed_stream
 from .models import CommandList, CommandStatus, Started
 from .output import OutputEvent, OutputSource, Result, result_of
 from .resume import resume
-from .stdin import AsyncStdin, Input, Stdin, async_pieces, pieces
+from .stdin import AsyncStdin, Input, Stdin
 
 __all__ = ["AsyncCommand", "AsyncCommands", "Command", "Commands"]
 
 Cmd: TypeAlias = Union[str, Sequence[str]]
+
+#: Ending what nobody waits for any more must not keep its caller waiting for long.
+KILL_SECONDS = 5.0
+
+
+def new_id() -> str:
+    return f"py{uuid.uuid4().hex}"
 
 
 def argv_of(cmd: Cmd) -> list[str]:
@@ -35,21 +43,22 @@ def argv_of(cmd: Cmd) -> list[str]:
 def start_body(
     what: Mapping[str, object],
     *,
-    command_id: str | None,
-    cwd: str | None,
-    env: Mapping[str, str] | None,
-    timeout: float | None,
-    stdin: bool,
+    id: str | None = None,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    stdin: bool = False,
     pty: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
-    body: dict[str, Any] = {**what, "commandId": command_id or f"py{uuid.uuid4().hex}"}
+    body: dict[str, Any] = {**what, "commandId": id or new_id()}
     if cwd is not None:
         body["cwd"] = cwd
     if env:
         body["env"] = dict(env)
     if timeout is not None:
         if timeout <= 0:
-            raise ValueError("a timeout is a positive number of seconds, or None for no limit")
+            message = "a timeout is a positive number, or left out for no limit"
+            raise BadRequest(message, code="bad_timeout")
         body["timeoutMs"] = max(1, round(timeout * 1000))
     if stdin:
         body["stdin"] = "open"
@@ -72,8 +81,8 @@ class _CommandRequests:
         self.id = command_id
         self._path = f"{sandbox}/commands/{segment(command_id)}"
 
-    def _kill(self) -> Request:
-        return Request("POST", f"{self._path}:kill")
+    def _kill(self, limit: float | None = None) -> Request:
+        return Request("POST", f"{self._path}:kill", limit=limit)
 
     def _signal(self, signal: str | int, tree: bool) -> Request:
         return Request("POST", f"{self._path}/signal", json={"signal": signal, "tree": tree})
@@ -101,7 +110,8 @@ class Command(_CommandRequests):
     def wait(self, timeout: float | None = None) -> Result:
         """Waits for the ending and returns it with all output that the server has kept.
 
-        Raises `Timeout` after `timeout` seconds; the command then goes on running.
+        Raises `Timeout` after `timeout` seconds, however often the connection broke; the command
+        then goes on running.
         """
         source = OutputSource(self._path)
         feed = resume(self._io.policy, source, deadline_of(timeout))
@@ -111,7 +121,7 @@ class Command(_CommandRequests):
         """Output as it comes, behind record `after`, and the ending last.
 
         A broken connection is made again, and the stream goes on where it was: nothing is lost
-        and nothing comes twice.
+        and nothing comes twice. When the sandbox ends meanwhile, the ending is `lost`.
         """
         return self._io.iterate(resume(self._io.policy, OutputSource(self._path, after)))
 
@@ -128,7 +138,7 @@ class Command(_CommandRequests):
 
     def _write(self, data: bytes, *, eof: bool) -> None:
         with self._writing:
-            self._io.run(self._input.write(self._io.policy, data, eof=eof))
+            self._io.run(self._input.write(self._io.patience, data, eof=eof))
 
     def kill(self) -> None:
         """Asks it to end, with TERM; fine if it has ended. `signal("KILL")` does not ask."""
@@ -141,37 +151,6 @@ class Command(_CommandRequests):
     def resize(self, rows: int, cols: int) -> None:
         """Changes the size of its terminal."""
         self._io.call(self._resize(rows, cols))
-
-
-class _Feeder:
-    """Feeds a command from a thread of its own, while its output is read."""
-
-    def __init__(self, command: Command, stdin: Stdin) -> None:
-        self.error: BaseException | None = None
-        self._command, self._stdin = command, stdin
-        # A daemon: an input that never ends must not outlive the program that gave it.
-        threading.Thread(target=self._feed, name="sandbank-stdin", daemon=True).start()
-
-    def _feed(self) -> None:
-        try:
-            for piece in pieces(self._stdin):
-                self._command.write(piece)
-            self._command.close_stdin()
-        except Gone:
-            pass  # The command wants no more, like `head`.
-        except BaseException as error:
-            self.error = error
-            with suppress(Exception):
-                self._command.signal("KILL", tree=True)
-
-
-def finish(command: Command, stdin: Stdin | None) -> Result:
-    """Waits for a command, feeding it meanwhile."""
-    feeder = _Feeder(command, stdin) if stdin is not None else None
-    result = command.wait()
-    if feeder is not None and feeder.error is not None:
-        raise feeder.error
-    return result
 
 
 class Commands:
@@ -194,10 +173,10 @@ class Commands:
 
         `cmd` is a script for a login bash, or a list with a program and its arguments. After
         `timeout` seconds the sandbox ends it, and `result.ending.kind` is `timed_out`. With
-        `check` anything but exit code 0 raises `CommandFailed`.
+        `check` anything but exit code 0 raises `CommandFailed`. Who interrupts this with Ctrl-C
+        does not leave the command behind: it is sent TERM.
         """
-        command = self.start(cmd, cwd=cwd, env=env, timeout=timeout, stdin=stdin is not None)
-        result = finish(command, stdin)
+        result = self._run_as({"argv": argv_of(cmd)}, stdin, cwd=cwd, env=env, timeout=timeout)
         if check:
             result.check()
         return result
@@ -210,15 +189,29 @@ class Commands:
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
         stdin: bool = False,
-        command_id: str | None = None,
+        id: str | None = None,
     ) -> Command:
         """Starts a command and returns at once. It runs on when this program ends.
 
-        With `stdin=True` it can be written to. `command_id` is your own name for it: starting
-        the same under the same name again finds the one that is there.
+        With `stdin=True` it can be written to. `id` is your own name for it: starting the same
+        under the same name again finds the one that is there.
         """
-        return self._start_as({"argv": argv_of(cmd)}, command_id=command_id, cwd=cwd, env=env,
-                             timeout=timeout, stdin=stdin)  # fmt: skip
+        return self._start_as({"argv": argv_of(cmd)}, id=id, cwd=cwd, env=env, timeout=timeout,
+                             stdin=stdin)  # fmt: skip
+
+    def _run_as(self, what: Mapping[str, object], stdin: Stdin | None, **options: Any) -> Result:
+        """Starts, feeds and waits; who gives up meanwhile leaves nothing behind."""
+        id = new_id()
+        try:
+            command = self._start_as(what, id=id, stdin=stdin is not None, **options)
+            return result_of(id, fed_stream(command, stdin))
+        except SandbankError:
+            raise
+        except BaseException:
+            given_up = Command(self._io, self._sandbox, id)
+            with suppress(SandbankError):
+                self._io.call(given_up._kill(KILL_SECONDS))
+            raise
 
     def _start_as(self, what: Mapping[str, object], **options: Any) -> Command:
         """For `Shell` and `Terminal`: starts what the API's body describes."""
@@ -229,9 +222,12 @@ class Commands:
             command._input = Input(command._path, 0)
         return command
 
-    def get(self, command_id: str) -> Command:
+    def _status(self, id: str) -> CommandStatus:
+        return Command(self._io, self._sandbox, id).status()
+
+    def get(self, id: str) -> Command:
         """The command of that id; raises `NotFound` when the sandbox does not know it."""
-        command = Command(self._io, self._sandbox, command_id)
+        command = Command(self._io, self._sandbox, id)
         command.status()
         return command
 
@@ -257,7 +253,8 @@ class AsyncCommand(_CommandRequests):
     async def wait(self, timeout: float | None = None) -> Result:
         """Waits for the ending and returns it with all output that the server has kept.
 
-        Raises `Timeout` after `timeout` seconds; the command then goes on running.
+        Raises `Timeout` after `timeout` seconds, however often the connection broke; the command
+        then goes on running.
         """
         feed = resume(self._io.policy, OutputSource(self._path), deadline_of(timeout))
         return result_of(self.id, [event async for event in self._io.iterate(feed)])
@@ -266,7 +263,7 @@ class AsyncCommand(_CommandRequests):
         """Output as it comes, behind record `after`, and the ending last.
 
         A broken connection is made again, and the stream goes on where it was: nothing is lost
-        and nothing comes twice.
+        and nothing comes twice. When the sandbox ends meanwhile, the ending is `lost`.
         """
         return self._io.iterate(resume(self._io.policy, OutputSource(self._path, after)))
 
@@ -283,7 +280,7 @@ class AsyncCommand(_CommandRequests):
 
     async def _write(self, data: bytes, *, eof: bool) -> None:
         async with self._writing:
-            await self._io.run(self._input.write(self._io.policy, data, eof=eof))
+            await self._io.run(self._input.write(self._io.patience, data, eof=eof))
 
     async def kill(self) -> None:
         """Asks it to end, with TERM; fine if it has ended. `signal("KILL")` does not ask."""
@@ -296,32 +293,6 @@ class AsyncCommand(_CommandRequests):
     async def resize(self, rows: int, cols: int) -> None:
         """Changes the size of its terminal."""
         await self._io.call(self._resize(rows, cols))
-
-
-class _AsyncFeeder:
-    """Feeds a command in a task of its own, while its output is read."""
-
-    def __init__(self, command: AsyncCommand, stdin: AsyncStdin) -> None:
-        #: Set before the command is ended for it, so it is there when the ending is.
-        self.error: Exception | None = None
-        self._command, self._stdin = command, stdin
-        self._task = asyncio.create_task(self._feed())
-
-    async def _feed(self) -> None:
-        try:
-            async for piece in async_pieces(self._stdin):
-                await self._command.write(piece)
-            await self._command.close_stdin()
-        except Gone:
-            pass  # The command wants no more, like `head`.
-        except Exception as error:
-            self.error = error
-            with suppress(Exception):
-                await self._command.signal("KILL", tree=True)
-
-    async def stop(self) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
 
 
 class AsyncCommands:
@@ -340,9 +311,12 @@ class AsyncCommands:
         stdin: AsyncStdin | None = None,
         check: bool = False,
     ) -> Result:
-        """Runs a command and returns its `Result`; see `Commands.run`."""
-        command = await self.start(cmd, cwd=cwd, env=env, timeout=timeout, stdin=stdin is not None)
-        result = await finish_async(command, stdin)
+        """Runs a command and returns its `Result`; see `Commands.run`.
+
+        When it is cancelled, the command is sent TERM.
+        """
+        what = {"argv": argv_of(cmd)}
+        result = await self._run_as(what, stdin, cwd=cwd, env=env, timeout=timeout)
         if check:
             result.check()
         return result
@@ -355,11 +329,27 @@ class AsyncCommands:
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
         stdin: bool = False,
-        command_id: str | None = None,
+        id: str | None = None,
     ) -> AsyncCommand:
         """Starts a command and returns at once; see `Commands.start`."""
-        return await self._start_as({"argv": argv_of(cmd)}, command_id=command_id, cwd=cwd, env=env,
+        return await self._start_as({"argv": argv_of(cmd)}, id=id, cwd=cwd, env=env,
                                    timeout=timeout, stdin=stdin)  # fmt: skip
+
+    async def _run_as(
+        self, what: Mapping[str, object], stdin: AsyncStdin | None, **options: Any
+    ) -> Result:
+        """Starts, feeds and waits; who gives up meanwhile leaves nothing behind."""
+        id = new_id()
+        try:
+            command = await self._start_as(what, id=id, stdin=stdin is not None, **options)
+            return result_of(id, [event async for event in async_fed_stream(command, stdin)])
+        except (SandbankError, GeneratorExit):
+            raise
+        except BaseException:
+            given_up = AsyncCommand(self._io, self._sandbox, id)
+            with suppress(SandbankError):
+                await self._io.call(given_up._kill(KILL_SECONDS))
+            raise
 
     async def _start_as(self, what: Mapping[str, object], **options: Any) -> AsyncCommand:
         """For `AsyncShell` and `AsyncTerminal`: starts what the API's body describes."""
@@ -370,9 +360,12 @@ class AsyncCommands:
             command._input = Input(command._path, 0)
         return command
 
-    async def get(self, command_id: str) -> AsyncCommand:
+    async def _status(self, id: str) -> CommandStatus:
+        return await AsyncCommand(self._io, self._sandbox, id).status()
+
+    async def get(self, id: str) -> AsyncCommand:
         """The command of that id; raises `NotFound` when the sandbox does not know it."""
-        command = AsyncCommand(self._io, self._sandbox, command_id)
+        command = AsyncCommand(self._io, self._sandbox, id)
         await command.status()
         return command
 
@@ -380,17 +373,3 @@ class AsyncCommands:
         """Every command that the sandbox still knows, oldest first."""
         found = await self._io.ask(get(f"{self._sandbox}/commands"), CommandList)
         return [*found.commands]
-
-
-async def finish_async(command: AsyncCommand, stdin: AsyncStdin | None) -> Result:
-    """Waits for a command, feeding it meanwhile."""
-    if stdin is None:
-        return await command.wait()
-    feeder = _AsyncFeeder(command, stdin)
-    try:
-        result = await command.wait()
-    finally:
-        await feeder.stop()
-    if feeder.error is not None:
-        raise feeder.error
-    return result

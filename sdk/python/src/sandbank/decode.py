@@ -13,7 +13,7 @@ import typing
 from functools import cache
 from typing import Any, TypeVar, cast
 
-from .errors import SandbankError
+from .errors import bad_answer as _unusable
 
 T = TypeVar("T")
 
@@ -77,11 +77,6 @@ def _value(kind: Any, value: Any, camel: bool, wire: str) -> Any:
     elif isinstance(kind, type):
         if kind is float and isinstance(value, int):
             return float(value)
-        if not isinstance(value, kind):
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise _unusable(f"{wire} is not of type {kind.__name__}")
     return value
-
-
-def _unusable(message: str) -> SandbankError:
-    hint = "is this a Sandbank server, and of a version that this package knows?"
-    return SandbankError(message, code="bad_answer", hint=hint)

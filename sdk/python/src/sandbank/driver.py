@@ -15,8 +15,22 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from .effects import Effect, Emit, Feed, Op, Open, Read, Reply, Request, Send, Sleep, ask, call
-from .errors import ConnectionFailed, SandbankError, Timeout
+from .effects import (
+    Effect,
+    Emit,
+    Feed,
+    Op,
+    Open,
+    Patience,
+    Read,
+    Reply,
+    Request,
+    Send,
+    Sleep,
+    ask,
+    call,
+)
+from .errors import BadRequest, ConnectionFailed, SandbankError, Timeout
 from .location import Location, is_loopback
 from .retry import RetryPolicy
 
@@ -38,9 +52,11 @@ class _Driver:
     def __init__(self, location: Location, timeout: float, policy: RetryPolicy) -> None:
         parts = urlsplit(location.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{location.url!r} is not the http or https address of a server")
+            message = f"{location.url!r} is not the http or https address of a server"
+            raise BadRequest(message, code="bad_url")
         self.url = location.url.rstrip("/")
         self.policy = policy
+        self.patience = Patience(policy, timeout)
         self._timeout = timeout
         headers = {"accept-encoding": "identity", "user-agent": "sandbank-python"}
         if location.token:
@@ -53,14 +69,15 @@ class _Driver:
         }
 
     def _arguments(self, request: Request) -> dict[str, Any]:
-        silence = self._timeout if request.read_timeout is None else request.read_timeout
+        limit = self._timeout if request.limit is None else request.limit
+        silence = request.silence or (self._timeout if math.isinf(limit) else limit)
         arguments: dict[str, Any] = {
             "method": request.method,
             "url": self.url + request.path,
             "headers": dict(request.headers),
             "timeout": httpx.Timeout(
-                connect=CONNECT_SECONDS,
-                read=None if math.isinf(silence) else silence,
+                connect=min(CONNECT_SECONDS, silence),
+                read=silence,
                 write=self._timeout,
                 pool=None,
             ),
@@ -83,6 +100,20 @@ def _failure(error: httpx.HTTPError) -> SandbankError:
     return ConnectionFailed(f"the connection to the server failed: {text}")
 
 
+class _WholeBody:
+    """An answer that is read whole, within its limit: a server that trickles is late, too."""
+
+    def __init__(self, request: Request) -> None:
+        self.data = bytearray()
+        limit = math.inf if request.limit is None else request.limit
+        self._deadline = time.monotonic() + limit
+
+    def add(self, chunk: bytes) -> None:
+        self.data += chunk
+        if time.monotonic() > self._deadline:
+            raise Timeout("the server did not answer in time", code="timeout")
+
+
 class SyncDriver(_Driver):
     """Performs effects and waits for them."""
 
@@ -100,10 +131,10 @@ class SyncDriver(_Driver):
         self._http.close()
 
     def call(self, request: Request) -> Reply:
-        return self.run(call(self.policy, request))
+        return self.run(call(self.patience, request))
 
     def ask(self, request: Request, model: type[T]) -> T:
-        return self.run(ask(self.policy, request, model))
+        return self.run(ask(self.patience, request, model))
 
     def run(self, op: Op[T]) -> T:
         try:
@@ -124,11 +155,14 @@ class SyncDriver(_Driver):
             return time.sleep(effect.seconds)
         if not isinstance(effect, Send):
             raise TypeError("streams are iterated, not run")
+        body = _WholeBody(effect.request)
         try:
-            response = self._http.request(**self._arguments(effect.request))
+            with self._http.stream(**self._arguments(effect.request)) as response:
+                for chunk in response.iter_bytes():
+                    body.add(chunk)
         except httpx.HTTPError as error:
             raise _failure(error) from error
-        return Reply(response.status_code, response.headers, response.content)
+        return Reply(response.status_code, response.headers, bytes(body.data))
 
     def iterate(self, feed: Feed[T]) -> Generator[T, None, None]:
         body = _Body(self)
@@ -209,10 +243,10 @@ class AsyncDriver(_Driver):
         await self._http.aclose()
 
     async def call(self, request: Request) -> Reply:
-        return await self.run(call(self.policy, request))
+        return await self.run(call(self.patience, request))
 
     async def ask(self, request: Request, model: type[T]) -> T:
-        return await self.run(ask(self.policy, request, model))
+        return await self.run(ask(self.patience, request, model))
 
     async def run(self, op: Op[T]) -> T:
         try:
@@ -233,11 +267,14 @@ class AsyncDriver(_Driver):
             return await asyncio.sleep(effect.seconds)
         if not isinstance(effect, Send):
             raise TypeError("streams are iterated, not run")
+        body = _WholeBody(effect.request)
         try:
-            response = await self._http.request(**self._arguments(effect.request))
+            async with self._http.stream(**self._arguments(effect.request)) as response:
+                async for chunk in response.aiter_bytes():
+                    body.add(chunk)
         except httpx.HTTPError as error:
             raise _failure(error) from error
-        return Reply(response.status_code, response.headers, response.content)
+        return Reply(response.status_code, response.headers, bytes(body.data))
 
     async def iterate(self, feed: Feed[T]) -> AsyncGenerator[T, None]:
         body = _AsyncBody(self)

@@ -7,13 +7,14 @@ what is asked.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar, Union
 from urllib.parse import quote
 
 from .decode import decode_json
-from .errors import SandbankError, error_of
+from .errors import SandbankError, Timeout, error_of, redirected
 from .retry import RetryPolicy
 
 T = TypeVar("T")
@@ -34,8 +35,11 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     #: Sending it twice does no more than sending it once.
     repeatable: bool = False
-    #: Longest silence of the server; the client's own when none. Infinite is `math.inf`.
-    read_timeout: float | None = None
+    #: Seconds for the whole call with all its tries; the client's own when none. `math.inf` for
+    #: uploads, which take what they take.
+    limit: float | None = None
+    #: Longest silence of a stream that is opened.
+    silence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class Reply:
         return 200 <= self.status < 300
 
     def error(self) -> SandbankError:
+        if 300 <= self.status < 400:
+            return redirected(self.status, self.headers.get("location"))
         return error_of(self.status, self.headers, self.body)
 
 
@@ -102,24 +108,38 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def call(policy: RetryPolicy, request: Request) -> Op[Reply]:
-    """Sends a request, again where that is safe and may help."""
+@dataclass(frozen=True)
+class Patience:
+    """How often something is tried, and for how long in all."""
+
+    policy: RetryPolicy
+    #: Seconds for one call, where the request does not say.
+    timeout: float
+
+
+def call(patience: Patience, request: Request) -> Op[Reply]:
+    """Sends a request, again where that is safe and may help; one deadline for all tries."""
+    limit = patience.timeout if request.limit is None else request.limit
+    deadline = time.monotonic() + limit
     failures = 0
     while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise Timeout("the server did not answer in time", code="timeout")
         try:
-            reply: Reply = yield Send(request)
+            reply: Reply = yield Send(replace(request, limit=left))
             if reply.ok:
                 return reply
             raise reply.error()
         except SandbankError as error:
             failures += 1
-            pause = policy.pause(failures, error) if request.repeatable else None
-            if pause is None:
+            pause = patience.policy.pause(failures, error) if request.repeatable else None
+            if pause is None or time.monotonic() + pause >= deadline:
                 raise
         yield Sleep(pause)
 
 
-def ask(policy: RetryPolicy, request: Request, model: type[T]) -> Op[T]:
+def ask(patience: Patience, request: Request, model: type[T]) -> Op[T]:
     """Sends a request and reads the JSON of its answer."""
-    reply = yield from call(policy, request)
+    reply = yield from call(patience, request)
     return decode_json(model, reply.body)

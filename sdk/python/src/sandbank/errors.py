@@ -8,6 +8,7 @@ turns that into the class that fits. What happens before the server is reached i
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,6 @@ _BY_CODE: dict[str, type[SandbankError]] = {
     "closed": Gone,
     "gone": Gone,
     "sandbox_gone": Gone,
-    "SESSION_EXPIRED": Gone,
 }
 
 _BY_STATUS: dict[int, type[SandbankError]] = {
@@ -159,20 +159,35 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> SandbankEr
     told = _object(body)
     code = _text(told, "code") or _text(told, "error_code") or f"http_{status}"
     message = _text(told, "error") or _text(told, "message") or f"the server answered {status}"
-    usual = BadRequest if 400 <= status < 500 else SandbankError
+    usual = SandbankError if status >= 500 else BadRequest
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status, usual)
     retryable = told.get("retryable")
-    details = told.get("details")
+    inner = told.get("details")
+    details: dict[str, Any] = inner if isinstance(inner, dict) else {}
     return kind(
         message,
         code=code,
-        hint=_text(told, "hint"),
+        hint=_text(told, "hint") or _text(details, "hint"),
         status=status,
         retryable=retryable if isinstance(retryable, bool) else status in _PASSING,
         retry_after=_seconds(headers.get("retry-after")),
         request_id=_text(told, "requestId") or headers.get("x-request-id"),
-        details=details if isinstance(details, dict) else None,
+        details=details,
     )
+
+
+def redirected(status: int, target: str | None) -> SandbankError:
+    """For an answer that sends us elsewhere, where no token may follow."""
+    where = f": {target}" if target else ""
+    hint = "use that address as `url`: a token is not sent where it was not meant for"
+    return SandbankError(f"the server answers with another address{where}", code="redirected",
+                         hint=hint, status=status)  # fmt: skip
+
+
+def bad_answer(message: str) -> SandbankError:
+    """For an answer that says nothing we understand."""
+    hint = "is this a Sandbank server, and of a version that this package knows?"
+    return SandbankError(message, code="bad_answer", hint=hint)
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -190,6 +205,7 @@ def _text(told: Mapping[str, Any], name: str) -> str | None:
 
 def _seconds(value: str | None) -> float | None:
     try:
-        return max(0.0, float(value)) if value else None
+        seconds = float(value) if value else None
+        return max(0.0, seconds) if seconds is not None and math.isfinite(seconds) else None
     except ValueError:
         return None  # A date, which our server never sends.

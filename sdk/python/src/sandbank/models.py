@@ -130,6 +130,7 @@ class SandboxInfo:
     expires_at_ms: int | None = None
     ends_at_ms: int | None = None
     reason: str | None = None
+    workspace: str | None = None
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,13 @@ class Ending:
     signal: int | None = None
     by: str | None = None
     reason: str | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        """As a shell shows it: 124 after a timeout, 128 + n for signal n; none when lost."""
+        if self.kind in ("signaled", "killed"):
+            return 128 + (self.signal or 0)
+        return {"exited": self.code, "timed_out": 124, "oom_killed": 137}.get(self.kind)
 
     def describe(self) -> str:
         """The ending as the rest of a sentence about the command."""
@@ -313,6 +321,7 @@ class Created:
 
     sandbox_id: str
     created: bool
+    acquire_source: str | None = None
 
 
 @dataclass(frozen=True)

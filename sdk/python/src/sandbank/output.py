@@ -3,7 +3,7 @@
 The server numbers what a command prints. `OutputSource` asks for everything after the last
 number that was handed out, so no byte is lost and none comes twice, wherever a connection
 breaks: in the middle of a record, too. What the server itself no longer keeps (it holds the last
-megabytes of each command) comes as an event of the stream `dropped`, with the exact count.
+megabytes of each command) comes as an event of the type `dropped`, with the exact count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .models import Ending
 
 __all__ = ["OutputEvent", "Result"]
 
-Stream: TypeAlias = Literal["stdout", "stderr", "pty", "dropped", "ending"]
+Kind: TypeAlias = Literal["output", "dropped", "ending"]
+Stream: TypeAlias = Literal["stdout", "stderr", "pty"]
 
 _OUTPUT: dict[str, Stream] = {"stdout": "stdout", "stderr": "stderr", "pty": "pty"}
 
@@ -31,15 +32,17 @@ _OUTPUT: dict[str, Stream] = {"stdout": "stdout", "stderr": "stderr", "pty": "pt
 class OutputEvent:
     """Something a command printed, or what became of it.
 
-    `stream` is `stdout`, `stderr` or `pty` with `data`; `dropped` with `dropped_bytes`, where
-    output is no longer kept; and last `ending`, with `ending` and `exit_code`.
+    `type` is `output` with `stream` and `data`; `dropped` with `dropped_bytes`, where output is
+    no longer kept; and last `ending`, with `ending` and `exit_code`.
     """
 
-    stream: Stream
-    #: Exactly what was printed.
-    data: bytes
+    type: Kind
     #: Give it to `stream(after=…)` to go on behind this event.
     seq: int
+    #: Of output: where it was printed; `pty` for a command on a terminal.
+    stream: Stream | None = None
+    #: Exactly what was printed.
+    data: bytes = b""
     time_ms: int | None = None
     dropped_bytes: int = 0
     dropped_frames: int = 0
@@ -83,41 +86,41 @@ class OutputSource:
             self.done = True
             ending = Ending("lost", reason=self._lost)
             self._lost = None
-            return OutputEvent("ending", b"", self.after, ending=ending)
+            return OutputEvent("ending", self.after, ending=ending)
         while not self.done:
             end = self._buffer.find(b"\n")
             if end < 0:
                 return None
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]
+            record = _record(line)
             self.received += 1
-            event = self._event(_record(line))
+            event = self._event(record)
             if event is not None:
                 return event
         return None
 
     def _event(self, record: dict[str, Any]) -> OutputEvent | None:
         """None for what is not for the caller: heartbeats, records of a newer server."""
-        name, kind, seq = record.get("stream"), record.get("type"), record.get("seq")
-        if not isinstance(seq, int):
-            raise _bad(f"a record has no number: {record}")
+        name, kind = record.get("stream"), record.get("type")
+        seq = _count(record.get("seq"), "number")
         time_ms = record.get("timeMs")
-        if name in _OUTPUT:
+        if isinstance(name, str) and name in _OUTPUT:
             if seq <= self.after:
                 return None
             if seq != self.after + 1:
                 raise _bad(f"record {self.after + 1} is missing before {seq}")
             self.after = seq
-            return OutputEvent(_OUTPUT[name], _data(record), seq, time_ms)
+            return OutputEvent("output", seq, _OUTPUT[name], _data(record), time_ms)
         if name == "control" and kind == "dropped" and seq > self.after:
             self.after = seq
-            dropped, frames = int(record.get("bytes", 0)), int(record.get("frames", 0))
-            return OutputEvent("dropped", b"", seq, time_ms, dropped, frames)
+            dropped = _count(record.get("bytes"), "count of bytes")
+            frames = _count(record.get("frames"), "count of frames")
+            return OutputEvent("dropped", seq, dropped_bytes=dropped, dropped_frames=frames)
         if name == "control" and kind == "ending":
             self.done = True
-            ending = decode(Ending, record.get("ending"))
-            code = record.get("exitCode")
-            return OutputEvent("ending", b"", seq, time_ms, ending=ending, exit_code=code)
+            ending = _ending(record.get("ending"))
+            return OutputEvent("ending", seq, ending=ending, exit_code=ending.exit_code)
         return None
 
     def explains(self, error: SandbankError) -> bool:
@@ -140,6 +143,19 @@ def _record(line: bytes) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise _bad("a record is not an object")
     return record
+
+
+def _count(value: object, what: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _bad(f"a record has no {what}")
+    return value
+
+
+def _ending(told: object) -> Ending:
+    try:
+        return decode(Ending, told)
+    except SandbankError as error:
+        raise _bad(f"a record has no ending: {error.message}") from error
 
 
 def _data(record: dict[str, Any]) -> bytes:

@@ -82,7 +82,7 @@ def resume(policy: RetryPolicy, source: Source[T], deadline: float | None = None
 def _connection(source: Source[T], deadline: float | None) -> Feed[T]:
     """One connection: until the source is done, an error, or a better one is due."""
     silence = min(SILENCE_SECONDS, _checked(deadline))
-    reply: Reply = yield Open(replace(source.request(), read_timeout=silence))
+    reply: Reply = yield Open(replace(source.request(), silence=silence))
     if not reply.ok:
         raise reply.error()
     source.opened(reply)

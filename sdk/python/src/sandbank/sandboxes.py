@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
@@ -20,12 +21,16 @@ __all__ = ["AsyncSandbox", "AsyncSandboxes", "Sandbox", "Sandboxes"]
 
 _ROOT = "/v1/sandboxes"
 
+#: An attack takes its time.
+CONTAINMENT_SECONDS = 120.0
+
 
 def _create_request(
     *,
     key: str | None,
     image: str | None,
     runtime: str | None,
+    workspace: str | None,
     env: Mapping[str, str] | None,
     network: str | None,
     vcpus: int | None,
@@ -44,6 +49,7 @@ def _create_request(
         "sessionKey": key or f"py:{uuid.uuid4().hex}",
         "image": image,
         "runtime": runtime,
+        "workspace": workspace,
         "env": dict(env) if env else None,
         "network": {"mode": network} if network else None,
         "resources": _given(resources) or None,
@@ -59,22 +65,40 @@ def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+@dataclass(frozen=True)
+class _Origin:
+    """How one came by a sandbox; what was found is nobody's to stop at the end of a `with`."""
+
+    created: bool = False
+    acquire_source: str | None = None
+    keep: bool = True
+
+
+_FOUND = _Origin()
+
+
+def _made(made: Created, keep: bool) -> _Origin:
+    return _Origin(made.created, made.acquire_source, keep)
+
+
 class _SandboxRequests:
-    def __init__(self, sandbox_id: str, created: bool, keep: bool) -> None:
-        self.id = sandbox_id
-        #: False when a sandbox with this key was there already.
-        self.created = created
+    def __init__(self, id: str, origin: _Origin, info: SandboxInfo | None) -> None:
+        self.id = id
+        #: False when a sandbox with this key was there already, and for one that was found.
+        self.created = origin.created
+        #: Of a new one: `pool` when its machine was ready, `cold` when it was made now.
+        self.acquire_source = origin.acquire_source
         #: Whether it lives on at the end of its `with`.
-        self.keep = keep
-        self._path = f"{_ROOT}/{segment(sandbox_id)}"
-        self._info: SandboxInfo | None = None
+        self.keep = origin.keep
+        self._path = f"{_ROOT}/{segment(id)}"
+        self._info = info
 
     def _verb(self, verb: str) -> Request:
         return Request("POST", f"{self._path}:{verb}")
 
     def _containment(self) -> Request:
         # It is an attack, and takes its time; not one to repeat by itself.
-        return Request("GET", f"{self._path}/containment", read_timeout=120.0)
+        return Request("GET", f"{self._path}/containment", limit=CONTAINMENT_SECONDS)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r})"
@@ -83,8 +107,10 @@ class _SandboxRequests:
 class Sandbox(_SandboxRequests):
     """A sandbox. In a `with` it is stopped at the end, unless it was made with `keep=True`."""
 
-    def __init__(self, io: SyncDriver, sandbox_id: str, *, created: bool, keep: bool) -> None:
-        super().__init__(sandbox_id, created, keep)
+    def __init__(
+        self, io: SyncDriver, id: str, origin: _Origin = _FOUND, info: SandboxInfo | None = None
+    ) -> None:
+        super().__init__(id, origin, info)
         self._io = io
         #: Run programs.
         self.commands = Commands(io, self._path)
@@ -133,7 +159,7 @@ class Sandbox(_SandboxRequests):
         return self._io.ask(get(f"{self._path}/post-mortem"), PostMortem)
 
     def containment(self) -> Containment:
-        """Attacks it from inside and says what held."""
+        """Attacks it from inside and says what held. Never repeated by itself."""
         return self._io.ask(self._containment(), Containment)
 
     def __enter__(self) -> Sandbox:
@@ -157,10 +183,11 @@ class Sandboxes:
 
     def create(
         self,
-        key: str | None = None,
         *,
+        key: str | None = None,
         image: str | None = None,
         runtime: str | None = None,
+        workspace: str | None = None,
         env: Mapping[str, str] | None = None,
         network: Literal["default", "none"] | None = None,
         vcpus: int | None = None,
@@ -175,40 +202,40 @@ class Sandboxes:
     ) -> Sandbox:
         """Makes a sandbox, or finds the living one with this `key` (`sandbox.created` tells).
 
-        `env` is the base environment of every command, `ports` are those that can be published
-        (at most 4). It is deleted after `idle_ttl` seconds without use, and after `max_lifetime`
-        seconds whatever it does. What is left out, the server decides. In a `with` it is stopped
-        at the end, unless you `keep` it.
+        `runtime` is `node24` or `python3.13`; `workspace` names a kept one: made when it is not
+        there, shared, and still there when the sandbox has ended. `env` is the base environment
+        of every command, `ports` are those that can be published (at most 4). The sandbox is
+        deleted after `idle_ttl` seconds without use, and after `max_lifetime` seconds whatever it
+        does. What is left out, the server decides. In a `with` it is stopped at the end, unless
+        you `keep` it.
         """
         request = _create_request(
-            key=key, image=image, runtime=runtime, env=env, network=network, vcpus=vcpus,
-            memory_mb=memory_mb, disk_mb=disk_mb, pids=pids, tmp_mb=tmp_mb, ports=ports,
-            idle_ttl=idle_ttl, max_lifetime=max_lifetime,
+            key=key, image=image, runtime=runtime, workspace=workspace, env=env, network=network,
+            vcpus=vcpus, memory_mb=memory_mb, disk_mb=disk_mb, pids=pids, tmp_mb=tmp_mb,
+            ports=ports, idle_ttl=idle_ttl, max_lifetime=max_lifetime,
         )  # fmt: skip
         made = self._io.ask(request, Created)
-        return Sandbox(self._io, made.sandbox_id, created=made.created, keep=keep)
+        return Sandbox(self._io, made.sandbox_id, _made(made, keep))
 
-    def get(self, sandbox_id: str) -> Sandbox:
+    def get(self, id: str) -> Sandbox:
         """The sandbox of that id; raises `NotFound`. It outlives its `with`."""
-        sandbox = Sandbox(self._io, sandbox_id, created=False, keep=True)
+        sandbox = Sandbox(self._io, id)
         sandbox.refresh()
         return sandbox
 
     def list(self) -> list[Sandbox]:
         """Every living sandbox; `info()` of each is already here."""
-        found = []
-        for info in self._io.ask(get(_ROOT), SandboxList).sandboxes:
-            sandbox = Sandbox(self._io, info.id, created=False, keep=True)
-            sandbox._info = info
-            found.append(sandbox)
-        return found
+        found = self._io.ask(get(_ROOT), SandboxList).sandboxes
+        return [Sandbox(self._io, info.id, info=info) for info in found]
 
 
 class AsyncSandbox(_SandboxRequests):
     """Like `Sandbox`, awaited: `async with await client.sandboxes.create() as sandbox:`."""
 
-    def __init__(self, io: AsyncDriver, sandbox_id: str, *, created: bool, keep: bool) -> None:
-        super().__init__(sandbox_id, created, keep)
+    def __init__(
+        self, io: AsyncDriver, id: str, origin: _Origin = _FOUND, info: SandboxInfo | None = None
+    ) -> None:
+        super().__init__(id, origin, info)
         self._io = io
         #: Run programs.
         self.commands = AsyncCommands(io, self._path)
@@ -257,7 +284,7 @@ class AsyncSandbox(_SandboxRequests):
         return await self._io.ask(get(f"{self._path}/post-mortem"), PostMortem)
 
     async def containment(self) -> Containment:
-        """Attacks it from inside and says what held."""
+        """Attacks it from inside and says what held. Never repeated by itself."""
         return await self._io.ask(self._containment(), Containment)
 
     async def __aenter__(self) -> AsyncSandbox:
@@ -281,10 +308,11 @@ class AsyncSandboxes:
 
     async def create(
         self,
-        key: str | None = None,
         *,
+        key: str | None = None,
         image: str | None = None,
         runtime: str | None = None,
+        workspace: str | None = None,
         env: Mapping[str, str] | None = None,
         network: Literal["default", "none"] | None = None,
         vcpus: int | None = None,
@@ -299,24 +327,20 @@ class AsyncSandboxes:
     ) -> AsyncSandbox:
         """Makes a sandbox, or finds the living one with this `key`; see `Sandboxes.create`."""
         request = _create_request(
-            key=key, image=image, runtime=runtime, env=env, network=network, vcpus=vcpus,
-            memory_mb=memory_mb, disk_mb=disk_mb, pids=pids, tmp_mb=tmp_mb, ports=ports,
-            idle_ttl=idle_ttl, max_lifetime=max_lifetime,
+            key=key, image=image, runtime=runtime, workspace=workspace, env=env, network=network,
+            vcpus=vcpus, memory_mb=memory_mb, disk_mb=disk_mb, pids=pids, tmp_mb=tmp_mb,
+            ports=ports, idle_ttl=idle_ttl, max_lifetime=max_lifetime,
         )  # fmt: skip
         made = await self._io.ask(request, Created)
-        return AsyncSandbox(self._io, made.sandbox_id, created=made.created, keep=keep)
+        return AsyncSandbox(self._io, made.sandbox_id, _made(made, keep))
 
-    async def get(self, sandbox_id: str) -> AsyncSandbox:
+    async def get(self, id: str) -> AsyncSandbox:
         """The sandbox of that id; raises `NotFound`. It outlives its `with`."""
-        sandbox = AsyncSandbox(self._io, sandbox_id, created=False, keep=True)
+        sandbox = AsyncSandbox(self._io, id)
         await sandbox.refresh()
         return sandbox
 
     async def list(self) -> list[AsyncSandbox]:
         """Every living sandbox; `info()` of each is already here."""
-        found = []
-        for info in (await self._io.ask(get(_ROOT), SandboxList)).sandboxes:
-            sandbox = AsyncSandbox(self._io, info.id, created=False, keep=True)
-            sandbox._info = info
-            found.append(sandbox)
-        return found
+        found = (await self._io.ask(get(_ROOT), SandboxList)).sandboxes
+        return [AsyncSandbox(self._io, info.id, info=info) for info in found]

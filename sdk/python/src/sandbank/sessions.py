@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar, Union
@@ -20,8 +20,9 @@ import httpx
 from .decode import decode, decode_json
 from .driver import AsyncDriver
 from .effects import Emit, Feed, Open, Read, Reply, Request, get, segment
-from .errors import ConnectionFailed, SandbankError
+from .errors import ConnectionFailed, Gone, SandbankError, Timeout, bad_answer
 from .location import Location
+from .resume import SILENCE_SECONDS
 from .retry import RetryPolicy
 from .sse import EventParser
 
@@ -42,12 +43,12 @@ T = TypeVar("T")
 #: Of an answer to `exec` beyond the command's own time.
 EXEC_SLACK_SECONDS = 30.0
 
+#: The longest that any server lets a command run; 0 asks for the server's own limit.
+LONGEST_EXEC_SECONDS = 600.0
+
 
 class StreamError(SandbankError):
-    """A command that was streamed could not be run, or not to its end."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="stream_error")
+    """The server reported a failure inside the stream; `code` is the server's."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,16 @@ class ExecChunk:
     exit_code: int = 0
     cwd: str = ""
     duration_ms: int = 0
+    #: With `done`: some output was dropped, because it was read too slowly.
+    truncated: bool = False
 
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """A session as it stands. Times are RFC 3339 in UTC."""
+    """A session as it stands: `running`, `destroying`, `destroyed`, `expired` or `crashed`.
+
+    Times are RFC 3339 in UTC. Only a session that was just made has an `acquire_source`.
+    """
 
     id: str
     image: str
@@ -83,6 +89,7 @@ class SessionInfo:
     cwd: str
     created_at: str
     expires_at: str
+    last_activity: str | None = None
     workspace_id: str | None = None
     acquire_source: str | None = None
     acquire_detail: str | None = None
@@ -112,9 +119,10 @@ class ReadResult:
 
 @dataclass(frozen=True)
 class WorkspaceInfo:
-    """A workspace that is kept."""
+    """A workspace that is kept, and what it takes on disk."""
 
     id: str
+    bytes: int | None = None
 
 
 class SandboxClient:
@@ -191,12 +199,23 @@ class Session:
     def id(self) -> str:
         return self._info.id
 
+    @property
+    def acquire_source(self) -> str | None:
+        """Of one from `create_session`: `pool` when it was kept ready, `cold` when it was made."""
+        return self._info.acquire_source
+
     async def exec(
         self, cmd: str, timeout_ms: int = 30_000, raw_output: bool = False
     ) -> ExecResult:
-        """Runs a script in the session's shell. Out of time is an error of the class `Timeout`."""
+        """Runs a script in the session's shell. Out of time is an error of the class `Timeout`.
+
+        `timeout_ms` 0 and what is above the server's own limit mean that limit. Scripts of one
+        session take turns; waiting for its turn is not counted there, but 30 s of it are the most
+        that this client waits beside the script's own time. Never repeated.
+        """
+        seconds = timeout_ms / 1000 or LONGEST_EXEC_SECONDS
         request = self._exec("exec", cmd, timeout_ms, raw_output)
-        reply = await self._io.call(request)
+        reply = await self._io.call(replace(request, limit=seconds + EXEC_SLACK_SECONDS))
         return decode_json(ExecResult, reply.body, camel=False)
 
     def exec_stream(
@@ -204,14 +223,15 @@ class Session:
     ) -> AsyncGenerator[ExecChunk, None]:
         """Runs a script and hands out its output as it comes; the last chunk is `done`.
 
-        Unlike `Command.stream` this cannot be resumed: a cut raises `ConnectionFailed`.
+        Unlike `Command.stream` this cannot be resumed: a cut raises `ConnectionFailed`, and so
+        does a stream without even a heartbeat.
         """
-        return self._io.iterate(_chunks(self._exec("exec/stream", cmd, timeout_ms, raw_output)))
+        request = self._exec("exec/stream", cmd, timeout_ms, raw_output)
+        return self._io.iterate(_chunks(replace(request, silence=SILENCE_SECONDS)))
 
     def _exec(self, verb: str, cmd: str, timeout_ms: int, raw_output: bool) -> Request:
         body = {"cmd": cmd, "timeout_ms": timeout_ms, "raw_output": raw_output}
-        patience = timeout_ms / 1000 + EXEC_SLACK_SECONDS if timeout_ms else None
-        return Request("POST", f"{self._path}/{verb}", json=body, read_timeout=patience)
+        return Request("POST", f"{self._path}/{verb}", json=body)
 
     async def write(self, path: str, content: str | bytes) -> None:
         """Writes a file, with the directories above it."""
@@ -224,9 +244,12 @@ class Session:
         params = {"path": path}
         if max_bytes is not None:
             params["max_bytes"] = str(max_bytes)
-        told = _json(await self._io.call(get(f"{self._path}/fs/read", **params)))
-        content = base64.b64decode(told.get("content_base64") or "")
-        return ReadResult(content, told.get("path", path), bool(told.get("truncated")))
+        told = _object(_json(await self._io.call(get(f"{self._path}/fs/read", **params))))
+        try:
+            content = base64.b64decode(str(told.get("content_base64") or ""), validate=True)
+        except ValueError as error:
+            raise bad_answer(f"the file's content is not base64: {error}") from error
+        return ReadResult(content, str(told.get("path", path)), bool(told.get("truncated")))
 
     async def upload(
         self,
@@ -238,7 +261,7 @@ class Session:
         name, data = _named(file, filename)
         form = {"file": (name, data), "path": (None, dest_path)}
         reply = await self._io.call(Request("POST", f"{self._path}/fs/upload", files=form))
-        return [str(path) for path in _json(reply).get("paths") or []]
+        return [str(path) for path in _object(_json(reply)).get("paths") or []]
 
     async def stats(self) -> SessionStats:
         """What it uses."""
@@ -248,7 +271,10 @@ class Session:
     async def info(self) -> SessionInfo:
         """How it stands."""
         reply = await self._io.call(get(self._path))
-        self._info = decode_json(SessionInfo, reply.body, camel=False)
+        found = decode_json(SessionInfo, reply.body, camel=False)
+        # The server says it only once.
+        source = found.acquire_source or self._info.acquire_source
+        self._info = replace(found, acquire_source=source)
         return self._info
 
     async def destroy(self) -> None:
@@ -271,7 +297,13 @@ def _json(reply: Reply) -> Any:
     try:
         return json.loads(reply.body)
     except ValueError as error:
-        raise SandbankError(f"the answer is no JSON: {error}", code="bad_answer") from error
+        raise bad_answer(f"the answer is no JSON: {error}") from error
+
+
+def _object(told: Any) -> dict[str, Any]:
+    if not isinstance(told, dict):
+        raise bad_answer("the answer is not an object")
+    return told
 
 
 def _named(file: Union[str, Path, bytes, IO[bytes]], filename: str | None) -> tuple[str, bytes]:
@@ -283,6 +315,16 @@ def _named(file: Union[str, Path, bytes, IO[bytes]], filename: str | None) -> tu
 
 
 def _chunks(request: Request) -> Feed[ExecChunk]:
+    try:
+        yield from _events(request)
+    except Timeout as error:
+        if error.status is not None:
+            raise
+        # Not even a heartbeat: to a stream, silence is a dead connection.
+        raise ConnectionFailed(error.message) from error
+
+
+def _events(request: Request) -> Feed[ExecChunk]:
     reply: Reply = yield Open(request)
     if not reply.ok:
         raise reply.error()
@@ -290,15 +332,38 @@ def _chunks(request: Request) -> Feed[ExecChunk]:
     while True:
         data: bytes | None = yield Read()
         if data is None:
-            raise ConnectionFailed("the output broke off before the command's end")
+            raise ConnectionFailed("the output broke off before the command's end; it may have run")
         parser.feed(data)
         while (told := parser.take()) is not None:
-            body = json.loads(told.data)
+            body = _event_body(told.data)
             if told.event == "chunk":
                 yield Emit(ExecChunk(body.get("chunk", ""), body.get("timestamp", 0)))
             elif told.event == "error":
-                raise StreamError(body.get("error") or "the command failed")
+                raise _failure(body)
             elif told.event == "done":
                 yield Emit(ExecChunk("", body.get("timestamp", 0), True, body.get("exit_code", 0),
-                                     body.get("cwd", ""), body.get("duration_ms", 0)))  # fmt: skip
+                                     body.get("cwd", ""), body.get("duration_ms", 0),
+                                     bool(body.get("truncated"))))  # fmt: skip
                 return
+
+
+def _event_body(data: str) -> dict[str, Any]:
+    try:
+        return _object(json.loads(data))
+    except ValueError as error:
+        raise bad_answer(f"an event of the stream is no JSON: {error}") from error
+
+
+#: The same classes as where the answer itself is the error.
+_BY_CODE: dict[str, type[SandbankError]] = {
+    "COMMAND_TIMEOUT": Timeout,
+    "SESSION_CRASHED": Gone,
+    "SESSION_DESTROYED": Gone,
+    "SESSION_EXPIRED": Gone,
+}
+
+
+def _failure(body: dict[str, Any]) -> SandbankError:
+    code = str(body.get("error_code") or "stream_error")
+    message = str(body.get("error") or "the command failed")
+    return _BY_CODE.get(code, StreamError)(message, code=code, status=200)

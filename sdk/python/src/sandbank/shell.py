@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
 
-from .commands import AsyncCommand, AsyncCommands, Command, Commands, finish, finish_async
+from .commands import AsyncCommand, AsyncCommands, Command, Commands
 from .errors import SandbankError
+from .fed import async_fed_stream, fed_stream
 from .models import CommandStatus
 from .output import OutputEvent, Result
 from .stdin import AsyncStdin, Stdin
@@ -29,10 +30,6 @@ class ShellResult(Result):
 
 def _what(name: str, script: str, merged: bool) -> dict[str, object]:
     return {"shell": name, "script": script, "merged": merged}
-
-
-def _options(timeout: float | None, stdin: bool) -> dict[str, object]:
-    return {"command_id": None, "cwd": None, "env": None, "timeout": timeout, "stdin": stdin}
 
 
 def _shell_result(result: Result, status: CommandStatus | None) -> ShellResult:
@@ -65,18 +62,27 @@ class Shell:
         check: bool = False,
     ) -> ShellResult:
         """Runs a script. With `merged`, errors come in `stdout`, in the order of writing."""
-        command = self.start(script, timeout=timeout, stdin=stdin is not None, merged=merged)
-        result = finish(command, stdin)
-        found = _shell_result(result, _status(command, result))
+        what = _what(self.name, script, merged)
+        result = self._commands._run_as(what, stdin, timeout=timeout)
+        found = _shell_result(result, _status(self._commands, result))
         if check:
             found.check()
         return found
 
     def stream(
-        self, script: str, *, timeout: float | None = None, merged: bool = False
+        self,
+        script: str,
+        *,
+        timeout: float | None = None,
+        stdin: Stdin | None = None,
+        merged: bool = False,
     ) -> Generator[OutputEvent, None, None]:
-        """Runs a script and hands out its output as it comes, the ending last."""
-        yield from self.start(script, timeout=timeout, merged=merged).stream()
+        """Runs a script and hands out its output as it comes, the ending last.
+
+        Leaving the loop leaves the script running.
+        """
+        command = self.start(script, timeout=timeout, stdin=stdin is not None, merged=merged)
+        yield from fed_stream(command, stdin)
 
     def start(
         self,
@@ -87,15 +93,15 @@ class Shell:
         merged: bool = False,
     ) -> Command:
         """Starts a script as a `Command`, which can be watched, written to and killed."""
-        return self._commands._start_as(
-            _what(self.name, script, merged), **_options(timeout, stdin)
-        )
+        what = _what(self.name, script, merged)
+        return self._commands._start_as(what, timeout=timeout, stdin=stdin)
 
 
-def _status(command: Command, result: Result) -> CommandStatus | None:
+def _status(commands: Commands, result: Result) -> CommandStatus | None:
     """Where the shell is; not to be had when the sandbox has ended with the script."""
     try:
-        return command.status() if result.ending.kind != "lost" else None
+        lost = result.ending.kind == "lost"
+        return None if lost else commands._status(result.command_id)
     except SandbankError:
         return None
 
@@ -117,19 +123,28 @@ class AsyncShell:
         check: bool = False,
     ) -> ShellResult:
         """Runs a script. With `merged`, errors come in `stdout`, in the order of writing."""
-        command = await self.start(script, timeout=timeout, stdin=stdin is not None, merged=merged)
-        result = await finish_async(command, stdin)
-        found = _shell_result(result, await _async_status(command, result))
+        what = _what(self.name, script, merged)
+        result = await self._commands._run_as(what, stdin, timeout=timeout)
+        found = _shell_result(result, await _async_status(self._commands, result))
         if check:
             found.check()
         return found
 
     async def stream(
-        self, script: str, *, timeout: float | None = None, merged: bool = False
+        self,
+        script: str,
+        *,
+        timeout: float | None = None,
+        stdin: AsyncStdin | None = None,
+        merged: bool = False,
     ) -> AsyncGenerator[OutputEvent, None]:
-        """Runs a script and hands out its output as it comes, the ending last."""
-        command = await self.start(script, timeout=timeout, merged=merged)
-        async for event in command.stream():
+        """Runs a script and hands out its output as it comes, the ending last.
+
+        Leaving the loop leaves the script running.
+        """
+        given = stdin is not None
+        command = await self.start(script, timeout=timeout, stdin=given, merged=merged)
+        async for event in async_fed_stream(command, stdin):
             yield event
 
     async def start(
@@ -141,13 +156,13 @@ class AsyncShell:
         merged: bool = False,
     ) -> AsyncCommand:
         """Starts a script as an `AsyncCommand`."""
-        return await self._commands._start_as(
-            _what(self.name, script, merged), **_options(timeout, stdin)
-        )
+        what = _what(self.name, script, merged)
+        return await self._commands._start_as(what, timeout=timeout, stdin=stdin)
 
 
-async def _async_status(command: AsyncCommand, result: Result) -> CommandStatus | None:
+async def _async_status(commands: AsyncCommands, result: Result) -> CommandStatus | None:
     try:
-        return await command.status() if result.ending.kind != "lost" else None
+        lost = result.ending.kind == "lost"
+        return None if lost else await commands._status(result.command_id)
     except SandbankError:
         return None

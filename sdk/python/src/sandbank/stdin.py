@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import TypeAlias, Union
 
-from .effects import Op, Request, ask, get
-from .errors import Conflict, Timeout
+from .effects import Op, Patience, Request, ask, get
+from .errors import Conflict, Gone, Timeout
 from .models import CommandStatus, StdinReply
-from .retry import RetryPolicy
 
 Stdin: TypeAlias = Union[bytes, str, Iterable[bytes]]
 AsyncStdin: TypeAlias = Union[Stdin, AsyncIterable[bytes]]
@@ -29,31 +28,46 @@ class Input:
         #: None until the server was asked.
         self._offset = offset
 
-    def write(self, policy: RetryPolicy, data: bytes, *, eof: bool = False) -> Op[None]:
-        if self._offset is None:
-            status = yield from ask(policy, get(self._path), CommandStatus)
-            self._offset = status.stdin_offset
+    def write(self, patience: Patience, data: bytes, *, eof: bool = False) -> Op[None]:
         for piece, last in _pieces(data):
-            yield from self._piece(policy, piece, eof and last)
+            yield from self._piece(patience, piece, eof and last)
 
-    def _piece(self, policy: RetryPolicy, piece: bytes, eof: bool) -> Op[None]:
-        offset = self._offset or 0
+    def _accepted(self, patience: Patience) -> Op[int]:
+        status = yield from ask(patience, get(self._path), CommandStatus)
+        return status.stdin_offset
+
+    def _piece(self, patience: Patience, piece: bytes, eof: bool) -> Op[None]:
+        offset = self._offset
+        if offset is None:
+            offset = yield from self._accepted(patience)
+        end = offset + len(piece)
+        # Unknown again, should this fail.
+        self._offset = None
+        try:
+            reached = yield from self._send(patience, piece, offset, eof)
+        except Gone as error:
+            # It may have ended because of what it was sent, before the answer got through.
+            if error.code != "closed" or (yield from self._accepted(patience)) != end:
+                raise
+            reached = end
+        self._offset = reached
+        if reached != end:
+            message = "somebody else writes to this command, too: some input was not taken"
+            raise Conflict(message, code="stdin_shared", hint="let only one client write")
+
+    def _send(self, patience: Patience, piece: bytes, offset: int, eof: bool) -> Op[int]:
         params = {"offset": str(offset)}
         if eof:
             params["eof"] = "true"
         request = Request("POST", f"{self._path}/stdin", params, content=piece, repeatable=True)
         while True:
             try:
-                reply = yield from ask(policy, request, StdinReply)
-                break
+                reply = yield from ask(patience, request, StdinReply)
+                return reply.next_offset
             except Timeout as error:
                 if error.status is not None:
                     raise
                 # The command does not read; a pipe would wait, too. The offset makes it safe.
-        self._offset = reply.next_offset
-        if reply.next_offset != offset + len(piece):
-            message = "somebody else writes to this command, too: some input was not taken"
-            raise Conflict(message, code="stdin_shared", hint="let only one client write")
 
 
 def _pieces(data: bytes) -> Iterator[tuple[bytes, bool]]:

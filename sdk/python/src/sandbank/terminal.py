@@ -15,15 +15,14 @@ __all__ = ["AsyncTerminal", "AsyncTerminals", "Terminal", "Terminals"]
 def _options(
     cwd: str | None, env: Mapping[str, str] | None, rows: int, cols: int
 ) -> dict[str, Any]:
-    return {"command_id": None, "cwd": cwd, "env": env, "timeout": None, "stdin": False,
-            "pty": (rows, cols)}  # fmt: skip
+    return {"cwd": cwd, "env": env, "pty": (rows, cols)}
 
 
 class _Screen:
     """What was shown so far, so that an iteration goes on where the last one was left."""
 
-    def __init__(self, path: str) -> None:
-        self.source = OutputSource(path)
+    def __init__(self, path: str, after: int) -> None:
+        self.source = OutputSource(path, after)
         self.detached = False
 
     def shows(self, event: OutputEvent) -> bool:
@@ -33,10 +32,15 @@ class _Screen:
 class Terminal:
     """A terminal. Iterate it for what it shows; it lives on when you detach or disconnect."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Command, after: int = 0) -> None:
         self.command = command
         self.id = command.id
-        self._screen = _Screen(command._path)
+        self._screen = _Screen(command._path, after)
+
+    @property
+    def seq(self) -> int:
+        """How far it was read; for `sandbox.terminal.attach(id, after=seq)`."""
+        return self._screen.source.after
 
     def write(self, data: bytes | str) -> None:
         """Types. Enter is `"\\r"`, control-C `"\\x03"`. Let only one client type."""
@@ -57,7 +61,8 @@ class Terminal:
                 return
 
     def detach(self) -> None:
-        """Ends the iteration; the program runs on, for `sandbox.terminal.attach(id)`."""
+        """Ends the iteration with the next output at the latest; the program runs on, and a
+        later iteration begins where this one was."""
         self._screen.detached = True
 
     def wait(self, timeout: float | None = None) -> Result:
@@ -77,7 +82,7 @@ class Terminals:
 
     def __call__(
         self,
-        cmd: Cmd = "bash",
+        cmd: Cmd = ("bash", "-l"),
         *,
         rows: int = 24,
         cols: int = 80,
@@ -88,18 +93,24 @@ class Terminals:
         what = {"argv": argv_of(cmd)}
         return Terminal(self._commands._start_as(what, **_options(cwd, env, rows, cols)))
 
-    def attach(self, terminal_id: str) -> Terminal:
-        """A terminal that is there; iterating it begins with what is kept of its past."""
-        return Terminal(self._commands.get(terminal_id))
+    def attach(self, id: str, after: int = 0) -> Terminal:
+        """A terminal that is there; iterating it begins behind `after`, the `seq` at which it was
+        left, else with all that is kept."""
+        return Terminal(self._commands.get(id), after)
 
 
 class AsyncTerminal:
     """Like `Terminal`, awaited."""
 
-    def __init__(self, command: AsyncCommand) -> None:
+    def __init__(self, command: AsyncCommand, after: int = 0) -> None:
         self.command = command
         self.id = command.id
-        self._screen = _Screen(command._path)
+        self._screen = _Screen(command._path, after)
+
+    @property
+    def seq(self) -> int:
+        """How far it was read; for `sandbox.terminal.attach(id, after=seq)`."""
+        return self._screen.source.after
 
     async def write(self, data: bytes | str) -> None:
         """Types. Enter is `"\\r"`, control-C `"\\x03"`. Let only one client type."""
@@ -120,7 +131,8 @@ class AsyncTerminal:
                 return
 
     def detach(self) -> None:
-        """Ends the iteration; the program runs on, for `sandbox.terminal.attach(id)`."""
+        """Ends the iteration with the next output at the latest; the program runs on, and a
+        later iteration begins where this one was."""
         self._screen.detached = True
 
     async def wait(self, timeout: float | None = None) -> Result:
@@ -140,7 +152,7 @@ class AsyncTerminals:
 
     async def __call__(
         self,
-        cmd: Cmd = "bash",
+        cmd: Cmd = ("bash", "-l"),
         *,
         rows: int = 24,
         cols: int = 80,
@@ -151,6 +163,7 @@ class AsyncTerminals:
         what = {"argv": argv_of(cmd)}
         return AsyncTerminal(await self._commands._start_as(what, **_options(cwd, env, rows, cols)))
 
-    async def attach(self, terminal_id: str) -> AsyncTerminal:
-        """A terminal that is there; iterating it begins with what is kept of its past."""
-        return AsyncTerminal(await self._commands.get(terminal_id))
+    async def attach(self, id: str, after: int = 0) -> AsyncTerminal:
+        """A terminal that is there; iterating it begins behind `after`, the `seq` at which it was
+        left, else with all that is kept."""
+        return AsyncTerminal(await self._commands.get(id), after)

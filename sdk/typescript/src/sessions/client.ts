@@ -9,8 +9,10 @@ import { sessionInfo, type SessionInfo, type WireSession, type WorkspaceInfo } f
 export interface SandboxClientOptions {
   baseUrl: string;
   apiKey: string;
-  /** For one answer, 120 000 by default. */
+  /** For one call with all its tries, 120 000 by default; commands have the time they are given. */
   timeoutMs?: number;
+  /** A stream without even a heartbeat, which comes every 15 s, is dead after this long. */
+  silenceMs?: number;
   retry?: Partial<RetryOptions>;
   fetch?: typeof fetch;
 }
@@ -25,6 +27,7 @@ export interface CreateSessionOptions {
 }
 
 const DEFAULT_TIMEOUT_MS = 120_000;
+const DEFAULT_SILENCE_MS = 45_000;
 
 /**
  * A server's sessions.
@@ -39,26 +42,25 @@ export class SandboxClient {
   readonly #transport: Transport;
 
   constructor(options: SandboxClientOptions) {
-    const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
     this.#transport = new Transport({
       url: baseUrl(options.baseUrl),
       token: options.apiKey,
       fetch: options.fetch ?? ((input, init) => fetch(input, init)),
-      timeoutMs,
-      // These streams have no heartbeat: a command may be silent for as long as it may run.
-      silenceMs: 600_000 + timeoutMs,
+      timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+      silenceMs: options.silenceMs ?? DEFAULT_SILENCE_MS,
       retry: { ...DEFAULT_RETRY, ...options.retry },
     });
   }
 
+  /** Never repeated by itself. */
   async createSession(options: CreateSessionOptions = {}): Promise<Session> {
     const json = {
       image: options.image ?? "python",
       ...(options.ttlSeconds === undefined ? {} : { ttl_seconds: options.ttlSeconds }),
       ...(options.workspaceId === undefined ? {} : { workspace_id: options.workspaceId }),
     };
-    const { id } = await this.#transport.json<WireSession>("POST", "/v1/sessions", { json });
-    return new Session(this.#transport, id);
+    const { id, acquire_source } = await this.#transport.json<WireSession>("POST", "/v1/sessions", { json });
+    return new Session(this.#transport, id, acquire_source ?? null);
   }
 
   /** A session that was made before; fails when there is none with this id. */
@@ -74,7 +76,9 @@ export class SandboxClient {
   }
 
   async listWorkspaces(): Promise<WorkspaceInfo[]> {
-    return (await this.#transport.json<{ workspaces: WorkspaceInfo[] | null }>("GET", "/v1/workspaces")).workspaces ?? [];
+    type Wire = { workspaces: { id: string; bytes?: number }[] | null };
+    const { workspaces } = await this.#transport.json<Wire>("GET", "/v1/workspaces");
+    return (workspaces ?? []).map(({ id, bytes }) => ({ id, bytes: bytes ?? null }));
   }
 
   /** With everything in it. */

@@ -9,7 +9,7 @@ import { execResult, sessionInfo } from "./types.js";
 import type { ExecResult, ReadResult, SessionInfo, SessionStats, WireExec, WireSession } from "./types.js";
 
 export interface ExecOptions {
-  /** How long the command may take, 30 000 by default; the server has its own maximum, too. */
+  /** How long the command may take, 30 000 by default; 0 and what is above the server's own limit mean that limit. */
   timeoutMs?: number;
   /** Terminal codes and carriage returns stay in the output. */
   rawOutput?: boolean;
@@ -17,6 +17,8 @@ export interface ExecOptions {
 }
 
 const EXEC_TIMEOUT_MS = 30_000;
+/** The longest that any server lets a command run; 0 asks for the server's own limit. */
+const LONGEST_EXEC_MS = 600_000;
 /** For the way there and back, beside the command's own time. */
 const EXEC_MARGIN_MS = 30_000;
 
@@ -28,18 +30,24 @@ export class Session {
   constructor(
     private readonly transport: Transport,
     readonly id: string,
+    /** Of one from `createSession`: `pool` when it was kept ready, `cold` when it was made then; else null. */
+    readonly acquireSource: string | null = null,
   ) {
     this.#path = `/v1/sessions/${encodeURIComponent(id)}`;
   }
 
-  /** Runs a command in the session's shell, which remembers its directory and variables. Never repeated. */
+  /**
+   * Runs a command in the session's shell, which remembers its directory and variables. Commands
+   * of one session take turns; 30 s for that are the most this client waits beside the command's
+   * own time. Never repeated.
+   */
   async exec(cmd: string, options: ExecOptions = {}): Promise<ExecResult> {
     const { timeoutMs = EXEC_TIMEOUT_MS, signal } = options;
-    const call = { json: body(cmd, options), timeoutMs: timeoutMs + EXEC_MARGIN_MS, signal };
+    const call = { json: body(cmd, options), timeoutMs: (timeoutMs || LONGEST_EXEC_MS) + EXEC_MARGIN_MS, signal };
     return execResult(await this.transport.json<WireExec>("POST", `${this.#path}/exec`, call));
   }
 
-  /** The same with its output as it comes. */
+  /** The same with its output as it comes. Out of time is a `Timeout` here, too; a cut is `ConnectionFailed`. */
   async *execStream(cmd: string, options: ExecOptions = {}): AsyncGenerator<StreamEvent, void, undefined> {
     const call = { json: body(cmd, options), signal: options.signal };
     yield* readExecStream(await this.transport.open(`${this.#path}/exec/stream`, call));
@@ -88,7 +96,9 @@ export class Session {
   }
 
   async info(): Promise<SessionInfo> {
-    return sessionInfo(await this.transport.json<WireSession>("GET", this.#path));
+    const info = sessionInfo(await this.transport.json<WireSession>("GET", this.#path));
+    // The server says it only once.
+    return { ...info, acquireSource: info.acquireSource ?? this.acquireSource };
   }
 
   async destroy(): Promise<void> {

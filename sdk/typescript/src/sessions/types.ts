@@ -3,13 +3,14 @@
 export interface SessionInfo {
   id: string;
   image: string;
-  /** `running`, `destroying`, `destroyed`, `expired`, `crashed` or `pool_idle`. */
+  /** `running`, `destroying`, `destroyed`, `expired` or `crashed`. */
   status: string;
   cwd: string;
   workspaceId: string | null;
   createdAt: Date;
   expiresAt: Date;
-  /** Only from `createSession`: `pool` for a session that was kept ready, else `cold`. */
+  lastActivity: Date | null;
+  /** Only of a session from `createSession`: `pool` for one that was kept ready, else `cold`. */
   acquireSource: string | null;
 }
 
@@ -39,6 +40,8 @@ export interface ReadResult {
 
 export interface WorkspaceInfo {
   id: string;
+  /** What it takes on disk. */
+  bytes: number | null;
 }
 
 /** @internal */
@@ -50,6 +53,7 @@ export interface WireSession {
   workspace_id?: string;
   created_at: string;
   expires_at: string;
+  last_activity?: string;
   acquire_source?: string;
 }
 
@@ -72,6 +76,7 @@ export function sessionInfo(wire: WireSession): SessionInfo {
     workspaceId: wire.workspace_id ?? null,
     createdAt: new Date(wire.created_at),
     expiresAt: new Date(wire.expires_at),
+    lastActivity: wire.last_activity === undefined ? null : new Date(wire.last_activity),
     acquireSource: wire.acquire_source ?? null,
   };
 }

@@ -4,6 +4,7 @@
 
 mod names;
 mod place;
+mod pool;
 mod translate;
 mod yaml;
 
@@ -25,6 +26,14 @@ pub(super) struct Sandkasten {
     pub(super) env: Taken,
     pub(super) file: Taken,
     pub(super) notices: Vec<String>,
+    pool: pool::Pool,
+}
+
+impl Sandkasten {
+    fn finish(mut self) -> Self {
+        std::mem::take(&mut self.pool).give(&mut self.file, &mut self.notices);
+        self
+    }
 }
 
 pub(super) fn read(sources: &Sources) -> Result<Sandkasten, ConfigError> {
@@ -32,6 +41,9 @@ pub(super) fn read(sources: &Sources) -> Result<Sandkasten, ConfigError> {
     for name in NAMES {
         let Some(env) = name.env else { continue };
         if let Some(text) = sources.env(env) {
+            if found.pool.take(name, env, &text, &Origin::Env(env))? {
+                continue;
+            }
             translate::take(name, &text, Origin::Env(env), &mut found.env, &mut found.notices)?;
         }
     }
@@ -42,7 +54,7 @@ pub(super) fn read(sources: &Sources) -> Result<Sandkasten, ConfigError> {
         found.notices.push(notice);
         take_file(&path, &text, &mut found)?;
     }
-    Ok(found)
+    Ok(found.finish())
 }
 
 pub(super) fn take_file(
@@ -54,6 +66,9 @@ pub(super) fn take_file(
         match NAMES.iter().find(|name| name.is(&key)) {
             Some(name) => {
                 let origin = Origin::SandkastenFile { path: path.to_owned(), key: name.yaml };
+                if found.pool.take(name, &key, &text, &origin)? {
+                    continue;
+                }
                 translate::take(name, &text, origin, &mut found.file, &mut found.notices)?;
             }
             None => found.notices.push(unknown_key(path, &key)),

@@ -27,6 +27,10 @@ pub(crate) enum Meaning {
         known: &'static [(&'static str, &'static str)],
         refused: &'static str,
     },
+    /// Whether what [`Meaning::PoolImage`] names is kept ready.
+    PoolSwitch,
+    /// So many machines of the image that the rest of the key names.
+    PoolImage,
     /// No effect, for this reason. The values named first are what is done anyhow, and need no notice.
     Nothing { unless: &'static [&'static str], why: &'static str },
 }
@@ -50,6 +54,8 @@ impl Name {
                     known.iter().map(|(theirs, ours)| format!("{theirs} = {ours}")).collect();
                 format!("`{key}` ({}); {refused}", words.join(", "))
             }
+            Meaning::PoolSwitch => "without it, `pool.images` has no effect".to_owned(),
+            Meaning::PoolImage => "`sessions.pool`".to_owned(),
             Meaning::Nothing { why, .. } => format!("accepted, no effect; the log says so: {why}"),
         }
     }
@@ -124,18 +130,12 @@ pub(crate) const NAMES: &[Name] = &[
         &["bash"],
         "a session's shell is bash where the image has it, else sh",
     ),
-    nothing(
-        "pool.enabled",
-        Some("SANDKASTEN_POOL_ENABLED"),
-        OFF,
-        "machines are kept ready by the setting sandboxes.pool, like host@none=4",
-    ),
-    nothing(
-        "pool.images.*",
-        None,
-        &[],
-        "machines are kept ready by the setting sandboxes.pool, like host@none=4",
-    ),
+    Name {
+        yaml: "pool.enabled",
+        env: Some("SANDKASTEN_POOL_ENABLED"),
+        meaning: Meaning::PoolSwitch,
+    },
+    Name { yaml: "pool.images.*", env: None, meaning: Meaning::PoolImage },
     Name { yaml: "workspace.enabled", env: None, meaning: Meaning::Same("sessions.workspaces") },
     nothing(
         "workspace.persist_by_default",

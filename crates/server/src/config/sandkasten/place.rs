@@ -1,38 +1,24 @@
 //! Where the YAML file is.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::super::resolve::Sources;
 
 pub(crate) const FILE_ENV: &str = "SANDBANK_SANDKASTEN_CONFIG";
-const USUAL: &str = "/etc/sandkasten/sandkasten.yaml";
 
-/// The named one; else that in the working directory, if nobody else could have put it there; else
-/// the machine's.
+/// The named one, else the machine's. Never one of the working directory on its own: whoever wrote
+/// it, in a repository for example, would say who may call this daemon, and where it is.
 pub(crate) fn file_path(sources: &Sources, notices: &mut Vec<String>) -> Option<PathBuf> {
     let flag = sources.flags.sandkasten_config.clone();
     if let Some(named) = flag.or_else(|| sources.env(FILE_ENV).map(PathBuf::from)) {
         return Some(named);
     }
-    let directory = sources.directory.as_ref()?;
-    let near = directory.join("sandkasten.yaml");
-    if near.exists() {
-        if is_ours(&near) && is_ours(directory) {
-            return Some(near);
-        }
+    let near = sources.directory.as_ref().map(|directory| directory.join("sandkasten.yaml"));
+    if near.is_some_and(|near| near.exists()) {
         notices.push(format!(
-            "{} is not read: it or its directory is somebody else's, or others may write to it",
-            near.display()
+            "./sandkasten.yaml is not read: whoever wrote it would decide who may call this \
+             server; if it is meant, name it with --sandkasten-config or {FILE_ENV}"
         ));
     }
-    let usual = PathBuf::from(USUAL);
-    (sources.is_root && usual.exists()).then_some(usual)
-}
-
-/// Whoever can change the file says who may call this daemon.
-fn is_ours(path: &Path) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    path.metadata()
-        .is_ok_and(|meta| (meta.uid() == own || meta.uid() == 0) && meta.mode() & 0o022 == 0)
+    sources.sandkasten_file.clone().filter(|file| file.exists())
 }

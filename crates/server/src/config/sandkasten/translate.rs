@@ -43,6 +43,7 @@ pub(super) fn take(
             })?;
             put(key, (*ours).to_owned());
         }
+        Meaning::PoolSwitch | Meaning::PoolImage => {}
         Meaning::Nothing { unless, why } => {
             if !unless.contains(&text.to_ascii_lowercase().as_str()) {
                 notices.push(format!("{origin} is set, but has no effect: {why}"));
@@ -52,7 +53,7 @@ pub(super) fn take(
     Ok(())
 }
 
-fn invalid(origin: &Origin, text: &str, allowed: &str) -> ConfigError {
+pub(super) fn invalid(origin: &Origin, text: &str, allowed: &str) -> ConfigError {
     ConfigError::Invalid {
         origin: origin.clone(),
         value: format!("{:?}", text.chars().take(120).collect::<String>()),

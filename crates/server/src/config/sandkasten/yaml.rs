@@ -1,14 +1,13 @@
 //! The YAML file as flat keys and texts. Only what such a file needs is taken: one document of
 //! mappings, texts and lists of texts. Aliases are refused, so that a short file cannot grow.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
 use super::super::error::ConfigError;
-
-/// A file that nests deeper is refused.
-const MAX_DEPTH: usize = 8;
+use crate::limits::MAX_YAML_DEPTH;
 
 /// Lists are joined by commas, as the environment writes them; a null counts as unset.
 pub(super) fn flatten(path: &Path, text: &str) -> Result<Vec<(String, String)>, ConfigError> {
@@ -25,6 +24,8 @@ pub(super) fn flatten(path: &Path, text: &str) -> Result<Vec<(String, String)>, 
 #[derive(Default)]
 struct Flat {
     found: Vec<(String, String)>,
+    /// Every key there was, also of mappings and nulls.
+    keys: BTreeSet<String>,
     open: Vec<Place>,
     documents: usize,
 }
@@ -63,7 +64,7 @@ impl Flat {
 
     fn open(&mut self, place: Place) -> Result<(), String> {
         match (self.open.last(), &place) {
-            _ if self.open.len() >= MAX_DEPTH => return Err("too many levels".to_owned()),
+            _ if self.open.len() >= MAX_YAML_DEPTH => return Err("too many levels".to_owned()),
             (None, Place::Mapping { .. }) | (Some(Place::Mapping { key: Some(_) }), _) => {}
             _ => return Err("something that is no key or text".to_owned()),
         }
@@ -72,13 +73,23 @@ impl Flat {
     }
 
     fn scalar(&mut self, text: &str, style: ScalarStyle) -> Result<(), String> {
-        let is_null = style == ScalarStyle::Plain && matches!(text, "" | "~" | "null" | "Null");
+        let is_null =
+            style == ScalarStyle::Plain && matches!(text, "" | "~" | "null" | "Null" | "NULL");
         match self.open.last_mut() {
             // An empty file is one null.
             None if is_null => {}
             None => return Err("a text instead of keys".to_owned()),
+            Some(Place::List { .. }) if is_null => {}
             Some(Place::List { texts }) => texts.push(text.to_owned()),
-            Some(Place::Mapping { key: key @ None }) => *key = Some(text.to_owned()),
+            Some(Place::Mapping { key: key @ None }) => {
+                *key = Some(text.to_owned());
+                // Which of two would count is nobody's guess.
+                let path = self.path();
+                let shown: String = path.chars().take(80).collect();
+                if !self.keys.insert(path) {
+                    return Err(format!("the key {shown:?} a second time"));
+                }
+            }
             Some(Place::Mapping { .. }) => {
                 if !is_null {
                     self.found.push((self.path(), text.to_owned()));
@@ -135,6 +146,15 @@ mod tests {
     }
 
     #[test]
+    fn every_way_to_write_nothing_is_unset_and_words_in_quotes_are_not() {
+        for null in ["~", "null", "Null", "NULL", ""] {
+            let text = format!("a: {null}\nb: [{null}, x]\nc: '{null}'\nd: {{a: 1}}\n");
+            let expected = [pair("b", "x"), pair("c", null), pair("d.a", "1")];
+            assert_eq!(flat(&text.replace("[, ", "[")), expected, "{null:?}");
+        }
+    }
+
+    #[test]
     fn what_such_a_file_does_not_need_is_refused_with_the_line() {
         for bad in [
             "a: &x 1\nb: *x",
@@ -144,6 +164,11 @@ mod tests {
             "a: [[1]]",
             "a: {b: {c: {d: {e: {f: {g: {h: {i: 1}}}}}}}}",
             "a: [1",
+            "a: 1\na: 2",
+            "a: ~\na: 2",
+            "d: {x: 1}\nd: {y: 2}",
+            "d: {x: 1, x: 1}",
+            "d: {x: 1}\nd.x: 2",
         ] {
             let error = flatten(Path::new("x.yaml"), bad).unwrap_err().to_string();
             assert!(error.contains("x.yaml") && error.contains("line"), "{bad}: {error}");

@@ -140,7 +140,8 @@ fn shell(body: &Map<String, Value>) -> ApiResult<Option<ShellUse>> {
     let name = name
         .parse::<ShellName>()
         .map_err(|error| ApiError::bad_request("invalid_shell_name", error.to_string()))?;
-    Ok(Some(ShellUse { name, merged: optional(body, "merged")?.unwrap_or(false) }))
+    let merged = optional(body, "merged")?.unwrap_or(false);
+    Ok(Some(ShellUse { name, merged, begin_in: None }))
 }
 
 fn script(body: &Map<String, Value>) -> ApiResult<String> {

@@ -15,6 +15,7 @@ use super::environment;
 use super::number::{Clamp, number};
 use crate::app::App;
 use crate::config::SandboxSettings;
+use crate::dialects::reserved_keys;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{DISK_MB, MAX_PORTS, MEMORY_MB, PIDS, TMP_MB, VCPUS};
 
@@ -25,7 +26,8 @@ const MIB: u64 = 1 << 20;
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "describes the body; `read` takes it apart")]
 pub(super) struct CreateBody {
-    /// The caller's name for the sandbox; a live one with this key is found again.
+    /// The caller's name for the sandbox; a live one with this key is found again. Not one that
+    /// begins with `session:` or `workspace:`.
     session_key: String,
     /// `node24` or `python3.13`; others become `node24`.
     runtime: Option<String>,
@@ -42,7 +44,7 @@ pub(super) struct CreateBody {
     /// Base environment of every command.
     env: Option<BTreeMap<String, String>>,
     /// A kept workspace: made when it is not there, shared with other sandboxes that name it, and
-    /// still there when the sandbox has ended. `diskMb` is then the quota of the workspace; the
+    /// still there when the sandbox has ended. Needs a token, on a loopback address too. `diskMb` is then the quota of the workspace; the
     /// smallest one of the sandboxes that have it holds.
     #[schema(min_length = 2, max_length = 64, pattern = "^[a-z0-9][a-z0-9-]*[a-z0-9]$")]
     workspace: Option<String>,
@@ -150,8 +152,15 @@ fn session_key(body: &Map<String, Value>) -> ApiResult<SandboxKey> {
     if text.is_empty() {
         return Err(ApiError::bad_request("session_key_required", "sessionKey is required."));
     }
-    text.parse::<SandboxKey>()
-        .map_err(|error| ApiError::bad_request("invalid_session_key", error.to_string()))
+    let key = text
+        .parse::<SandboxKey>()
+        .map_err(|error| ApiError::bad_request("invalid_session_key", error.to_string()))?;
+    if reserved_keys::is_reserved(&key) {
+        let message = "a sessionKey does not begin with session: or workspace:, which are the \
+                       keys of /v1/sessions and /v1/workspaces";
+        return Err(ApiError::bad_request("invalid_session_key", message));
+    }
+    Ok(key)
 }
 
 /// A label; every value but one means node.

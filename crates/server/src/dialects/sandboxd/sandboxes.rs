@@ -25,15 +25,34 @@ pub(super) async fn create(
     Loose(body): Loose,
 ) -> ApiResult<Reply<CreateReply>> {
     let request = create::read(&app, &body).await?;
+    if request.workspace.is_some() && !caller.has_token {
+        return Err(kept_needs_token());
+    }
     let (key, image, limits) = (request.key.clone(), request.image.clone(), request.limits.clone());
     let network = request.network;
     let made = app.orchestrator().create(request).await?;
+    if !made.created && !caller.has_token {
+        // Found by its key, it may have a workspace that this caller could not have named.
+        let found = app.orchestrator().inspect(&made.id).await?;
+        if found.workspace.is_some() {
+            return Err(kept_needs_token());
+        }
+    }
     tracing::info!(
         sandbox = %made.id, %key, %image, ?network, created = made.created, source = ?made.source,
         by = %caller.name, cpu_millis = limits.cpu_millis, memory_bytes = limits.memory_bytes, pids = limits.pids,
         disk_bytes = limits.disk_bytes, "sandbox ready"
     );
     Ok(Reply(made.into()))
+}
+
+/// What others keep is not for everybody who can reach the port.
+fn kept_needs_token() -> ApiError {
+    ApiError::unauthorized().with_hint(
+        "a kept workspace is opened with a token only, on a loopback address too: send the one \
+         from the data directory's `token` file as `Authorization: Bearer <token>`, or leave \
+         workspace out",
+    )
 }
 
 /// Stop and delete a sandbox with its workspace. Also true for one that is not there.

@@ -1,7 +1,5 @@
 //! Scoped tokens: shown once when they are made, kept as hashes, revoked at once.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use axum::extract::State;
 use sandbank_store::{TokenRow, TokenScope};
 use serde::{Deserialize, Serialize};
@@ -13,6 +11,7 @@ use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{Segments, Strict};
 use crate::limits::MAX_TOKEN_NAME_CHARS;
 use crate::reply::{Done, Reply};
+use crate::unix_time::now_ms;
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct TokenBody {
@@ -107,9 +106,4 @@ pub(super) async fn revoke(
     }
     tracing::info!(token = %name, by = %caller.name, "token revoked");
     Ok(Done::reply())
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

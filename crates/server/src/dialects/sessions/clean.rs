@@ -1,7 +1,6 @@
 //! Output as a person would read it: without carriage returns and terminals' control sequences.
 
-/// A control sequence that is longer than this was none.
-const MAX_SEQUENCE_CHARS: usize = 4096;
+use crate::limits::MAX_SEQUENCE_CHARS;
 
 /// Takes pieces as they come; a sequence may be cut anywhere between them.
 #[derive(Debug, Default)]
@@ -21,7 +20,6 @@ enum State {
     Charset,
     /// `ESC ] … BEL` or `ESC ] … ESC \`
     Words,
-    WordsEscape,
 }
 
 impl Cleaner {
@@ -31,8 +29,9 @@ impl Cleaner {
             let before = self.state;
             self.state = after(before, c);
             match (before, self.state) {
-                (State::Text, State::Text) if c != '\r' => out.push(c),
-                (State::Text, _) => self.length = 0,
+                (State::Text, State::Text) if c == '\r' => {}
+                (State::Text, State::Text) => out.push(c),
+                (_, State::Escape) => self.length = 0,
                 _ => {
                     self.length += 1;
                     if self.length > MAX_SEQUENCE_CHARS {
@@ -47,21 +46,18 @@ impl Cleaner {
 
 fn after(state: State, c: char) -> State {
     match (state, c) {
-        (State::Text, '\u{1b}') => State::Escape,
+        // Wherever it stands, a new sequence begins: terminals give up the one before.
+        (_, '\u{1b}') => State::Escape,
         (State::Text, _) => State::Text,
         (State::Escape, '[') => State::Control,
         (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Words,
         (State::Escape, ' '..='/') => State::Charset,
-        (State::Escape, '\u{1b}') => State::Escape,
         (State::Escape | State::Charset, _) => State::Text,
         (State::Control, '\u{40}'..='\u{7e}') => State::Text,
         (State::Control, '\u{20}'..='\u{3f}') => State::Control,
         (State::Control, _) => State::Text,
         (State::Words, '\u{7}') => State::Text,
-        (State::Words | State::WordsEscape, '\u{1b}') => State::WordsEscape,
         (State::Words, _) => State::Words,
-        (State::WordsEscape, '\\') => State::Text,
-        (State::WordsEscape, _) => State::Words,
     }
 }
 
@@ -95,6 +91,21 @@ mod tests {
             let pieces = chars.chunks(size).map(|piece| piece.iter().collect::<String>());
             let clean: String = pieces.map(|piece| cleaner.push(&piece)).collect();
             assert_eq!(clean, expected, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn an_escape_within_a_sequence_begins_a_new_one() {
+        for (wild, expected) in [
+            ("a\x1b[\x1b[31mb", "ab"),
+            ("a\x1b[1;\x1b[31mb", "ab"),
+            ("a\x1b(\x1b[31mb", "ab"),
+            ("a\x1b\x1b[31mb", "ab"),
+            ("a\x1b]0;t\x1b[31mb", "ab"),
+            ("a\x1b]0;t\x1b\\b", "ab"),
+            ("a\x1b[31m[31mb", "a[31mb"),
+        ] {
+            assert_eq!(Cleaner::default().push(wild), expected, "{wild:?}");
         }
     }
 

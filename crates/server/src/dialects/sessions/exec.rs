@@ -55,7 +55,7 @@ impl ExecBody {
 #[schema(as = ExecResult)]
 pub(super) struct ExecView {
     exit_code: i32,
-    /// Where the shell is now.
+    /// Where the shell is now; empty when nobody can say.
     cwd: String,
     /// What was written to both streams, in that order.
     output: String,

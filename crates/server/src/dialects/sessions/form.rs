@@ -14,10 +14,11 @@ use super::path;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::extract::read_whole;
-use crate::limits::{MAX_UPLOADED_BYTES, MAX_UPLOADED_FILES, UPLOAD_FRAME_BYTES};
+use crate::limits::{
+    MAX_PATH_FIELD_BYTES, MAX_UPLOADED_BYTES, MAX_UPLOADED_FILES, UPLOAD_FRAME_BYTES,
+};
 
 const MODE: u32 = 0o644;
-const MAX_PATH_FIELD_BYTES: usize = 16 << 10;
 
 /// Only for the documentation.
 #[derive(ToSchema)]

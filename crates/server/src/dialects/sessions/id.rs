@@ -10,11 +10,10 @@ use sandbank_orchestrator::SandboxKey;
 
 use super::error;
 use crate::app::App;
+use crate::dialects::reserved_keys;
 use crate::error::{ApiError, ApiResult};
 use crate::extract::Segments;
 
-pub(super) const SESSION_KEYS: &str = "session:";
-const WORKSPACE_KEYS: &str = "workspace:";
 /// What the first version put before the id.
 const LEGACY_PREFIX: &str = "sandkasten-ws-";
 
@@ -31,12 +30,12 @@ impl SessionId {
     }
 
     pub(super) fn key(&self) -> SandboxKey {
-        format!("{SESSION_KEYS}{}", self.0).parse().expect("ids are short and plain")
+        format!("{}{}", reserved_keys::SESSION, self.0).parse().expect("ids are short and plain")
     }
 
     /// Of a session's sandbox.
     pub(super) fn of(key: &SandboxKey) -> Option<Self> {
-        key.as_str().strip_prefix(SESSION_KEYS)?.parse().ok()
+        key.as_str().strip_prefix(reserved_keys::SESSION)?.parse().ok()
     }
 }
 
@@ -76,23 +75,31 @@ impl FromRequestParts<App> for WorkspacePath {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let segments = Segments::from_request_parts(parts, app).await?;
-        workspace_id(app, segments.get("id")?).map(Self)
+        workspace_id(app, segments.get("id")?).await.map(Self)
     }
 }
 
-pub(super) fn workspace_id(app: &App, text: &str) -> ApiResult<WorkspaceId> {
+/// The one of exactly this name, where there is one; else the name may have the first version's
+/// prefix.
+pub(super) async fn workspace_id(app: &App, text: &str) -> ApiResult<WorkspaceId> {
     if !app.settings().sessions.workspaces {
         let message = "workspaces are switched off on this server (sessions.workspaces)";
         return Err(ApiError::bad_request("INVALID_WORKSPACE", message));
     }
-    let bare = text.strip_prefix(LEGACY_PREFIX).unwrap_or(text);
-    bare.parse().map_err(|error: sandbank_engine::InvalidWorkspaceId| {
-        ApiError::bad_request("INVALID_WORKSPACE", error.to_string())
-    })
+    let exact = text.parse::<WorkspaceId>();
+    let bare = text.strip_prefix(LEGACY_PREFIX).and_then(|bare| bare.parse().ok());
+    match (exact, bare) {
+        (Ok(exact), Some(_)) if app.orchestrator().has_workspace(&exact).await? => Ok(exact),
+        (_, Some(bare)) => Ok(bare),
+        (exact, None) => {
+            exact.map_err(|error| ApiError::bad_request("INVALID_WORKSPACE", error.to_string()))
+        }
+    }
 }
 
 pub(super) fn caretaker_key(workspace: &WorkspaceId) -> SandboxKey {
-    format!("{WORKSPACE_KEYS}{workspace}").parse().expect("names of workspaces are short and plain")
+    let key = format!("{}{workspace}", reserved_keys::WORKSPACE);
+    key.parse().expect("names of workspaces are short and plain")
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use sandbank_engine::ImageName;
+use sandbank_orchestrator::{PoolEntry, Recipe};
 
 use crate::app::App;
-use crate::config::SessionSettings;
+use crate::config::{SessionSettings, Settings};
 use crate::error::{ApiError, ApiResult};
 
 /// Known to every client; the default image stands in for those that were not imported.
@@ -30,6 +31,24 @@ pub(super) async fn resolve(app: &App, asked: Option<&str>) -> ApiResult<(ImageN
             Err(unknown(name, &known))
         }
     }
+}
+
+/// What sessions' pool keeps ready, in the orchestrator's words. A word that stands for no image
+/// that is there yet is passed on as it is: it may be imported later.
+pub(crate) fn pool_entries(
+    settings: &Settings,
+    there: &[ImageName],
+    enforces_quota: bool,
+) -> Vec<PoolEntry> {
+    let default = &settings.sandboxes.default_image;
+    let is_there = |name: &ImageName| name == default || there.contains(name);
+    let ready = settings.sessions.pool.iter().filter_map(|(name, size)| {
+        let image = find(name, is_there, default).or_else(|| name.parse().ok())?;
+        let network = settings.sessions.network;
+        let limits = settings.sandboxes.default_limits(enforces_quota);
+        Some(PoolEntry { recipe: Recipe { image, network, limits }, size: *size })
+    });
+    ready.collect()
 }
 
 fn find(
@@ -66,6 +85,22 @@ mod tests {
         let default: ImageName = "host".parse().unwrap();
         let is_there = |name: &ImageName| ["python", "mine:1"].contains(&name.as_str());
         find(name, is_there, &default).map(String::from)
+    }
+
+    #[test]
+    fn a_pool_of_sessions_is_of_the_images_that_sessions_get() {
+        use crate::config::{ConfigFlags, Sources, load};
+        let flags = ConfigFlags::default()
+            .with("sessions.pool", "python=2, base=1,later=3")
+            .with("sandboxes.pool", "host@none=4");
+        let settings = load(&Sources { flags, is_root: true, ..Sources::default() }).unwrap();
+        let entries = settings.pool_entries(&["python".parse().unwrap()], true);
+        let seen: Vec<_> = entries
+            .iter()
+            .map(|entry| (entry.recipe.image.as_str(), entry.recipe.network, entry.size))
+            .collect();
+        let none = sandbank_engine::NetworkMode::None;
+        assert_eq!(seen, [("host", none, 5), ("python", none, 2), ("later", none, 3)]);
     }
 
     #[test]

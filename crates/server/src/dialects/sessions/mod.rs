@@ -1,12 +1,13 @@
 //! The dialect of Sandkasten's clients: sessions with a shell that remembers, and kept workspaces.
 //!
 //! A session is a sandbox whose key is `session:<id>`, and its shell is the one named `session`;
-//! there is no table of its own. A workspace that no session has is reached through a caretaker, a
-//! sandbox whose key is `workspace:<id>`, so that every path is resolved by a runner. A machine that is
+//! there is no table of its own. The files of a workspace are reached through a running sandbox that
+//! has it, else through a caretaker, a sandbox whose key is `workspace:<id>`, so that every path is
+//! resolved by a runner. A machine that is
 //! kept ready is no session until it is taken, so no session has the status `pool_idle`.
 
 mod clean;
-mod directories;
+mod cwd;
 mod error;
 mod exec;
 mod files;
@@ -28,15 +29,16 @@ mod view;
 mod workspace_files;
 mod workspaces;
 
+pub(crate) use image::pool_entries;
+
 use utoipa_axum::routes;
 
 use crate::auth::{Access, Scope};
 use crate::routes::Routes;
-pub(crate) use directories::Directories;
 pub(crate) use error::{is_ours, method_not_allowed, render};
 
-const USE: Access = Access::Token(Scope::Sandbox);
-const LOOK: Access = Access::Token(Scope::ReadOnly);
+const USE: Access = Access::Sessions(Scope::Sandbox);
+const LOOK: Access = Access::Sessions(Scope::ReadOnly);
 
 /// Adds every route of this dialect.
 pub(crate) fn routes(routes: Routes) -> Routes {
@@ -54,8 +56,9 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .add(LOOK, routes!(files::read))
         .add(LOOK, routes!(workspaces::list))
         .add(USE, routes!(workspaces::delete))
-        .add(LOOK, routes!(workspace_files::list_files))
-        .add(LOOK, routes!(workspace_files::read))
+        // A look may make the sandbox that the files are reached through.
+        .add(USE, routes!(workspace_files::list_files))
+        .add(USE, routes!(workspace_files::read))
         .add(USE, routes!(workspace_files::write))
         .add(USE, routes!(workspace_files::upload))
 }

@@ -1,7 +1,7 @@
-//! Whose files a request is about: a session's, or a kept workspace's through its caretaker.
+//! Whose files a request is about: a session's, or a kept workspace's.
 
 use sandbank_engine::{NetworkMode, WorkspaceId};
-use sandbank_orchestrator::{Attached, CreateRequest};
+use sandbank_orchestrator::{Attached, CreateRequest, OrchestratorError};
 use serde_json::Map;
 
 use super::error;
@@ -21,16 +21,26 @@ pub(super) async fn of_session(app: &App, id: &SessionId) -> ApiResult<Attached>
 
 /// To look: one that is not there is not made.
 pub(super) async fn of_workspace(app: &App, id: &WorkspaceId) -> ApiResult<Attached> {
-    let known = app.orchestrator().workspaces().await?;
-    if !known.iter().any(|workspace| workspace.id == *id) {
+    if !app.orchestrator().has_workspace(id).await? {
         let message = format!("workspace not found: {id}; writing to it makes it");
         return Err(ApiError::new(StatusCode::NOT_FOUND, "WORKSPACE_NOT_FOUND", message));
+    }
+    of_workspace_or_new(app, id).await
+}
+
+/// Through a sandbox that has it, where one runs: the quota of a caretaker would hold for it, too.
+pub(super) async fn of_workspace_or_new(app: &App, id: &WorkspaceId) -> ApiResult<Attached> {
+    if let Some(sandbox) = app.orchestrator().sandbox_with_workspace(id) {
+        match app.orchestrator().attach(&sandbox).await {
+            // It ended just now.
+            Err(OrchestratorError::NotFound(_) | OrchestratorError::Gone { .. }) => {}
+            attached => return Ok(attached?),
+        }
     }
     caretaker(app, id).await
 }
 
-/// Makes the workspace when it is not there.
-pub(super) async fn caretaker(app: &App, id: &WorkspaceId) -> ApiResult<Attached> {
+async fn caretaker(app: &App, id: &WorkspaceId) -> ApiResult<Attached> {
     let settings = &app.settings().sandboxes;
     let enforces_quota = app.orchestrator().engine().capabilities().disk_quota;
     let request = CreateRequest {

@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use super::id::SessionId;
 use super::session::find;
-use super::{error, path};
+use super::{cwd, error, path};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::dialects::sandboxd::command_watch;
@@ -28,15 +28,18 @@ pub(super) fn shell_name() -> ShellName {
     "session".parse().expect("a plain word")
 }
 
-/// Starts the shell and brings it to where these clients expect it. The answer to a create does not
-/// wait for it: scripts take turns.
-pub(super) async fn begin(app: &App, sandbox: &SandboxId) {
-    let spec = spec(format!("cd {}", path::ROOT), None);
-    let begun = async { app.orchestrator().attach(sandbox).await?.start(&spec).await };
-    if let Err(error) = begun.await {
-        // The first script will say what is wrong.
-        tracing::debug!(%sandbox, %error, "a session's shell did not start");
-    }
+/// Starts the shell ahead of the first script. Nobody waits for it: scripts take turns, and whichever
+/// is the first finds the shell where these clients expect it.
+pub(super) fn begin(app: &App, sandbox: &SandboxId) {
+    let (app, sandbox) = (app.clone(), sandbox.clone());
+    tokio::spawn(async move {
+        let spec = spec(":".to_owned(), None);
+        let begun = async { app.orchestrator().attach(&sandbox).await?.start(&spec).await };
+        if let Err(error) = begun.await {
+            // The first script will say what is wrong.
+            tracing::debug!(%sandbox, %error, "a session's shell did not start");
+        }
+    });
 }
 
 fn spec(script: String, timeout: Option<Duration>) -> CommandSpec {
@@ -49,7 +52,11 @@ fn spec(script: String, timeout: Option<Duration>) -> CommandSpec {
         pty: None,
         timeout_ms: timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
         journal_bytes: Some(SESSION_JOURNAL_BYTES),
-        shell: Some(ShellUse { name: shell_name(), merged: true }),
+        shell: Some(ShellUse {
+            name: shell_name(),
+            merged: true,
+            begin_in: Some(path::ROOT.to_owned()),
+        }),
     }
 }
 
@@ -194,8 +201,7 @@ impl Script {
             }
         }
         let cwd = self.status.shell.as_ref().and_then(|shell| shell.cwd.as_deref());
-        let cwd = path::of_shell(cwd.unwrap_or(path::ROOT));
-        self.app.directories().set(self.attached.sandbox_id(), &cwd);
+        let cwd = cwd::shown(cwd);
         let exit_code = match &ending {
             Ending::TimedOut => return Err(timed_out(self.timeout)),
             Ending::Lost { reason } => return Err(lost(reason)),

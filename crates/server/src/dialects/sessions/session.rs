@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use futures_util::future::join_all;
 use http::StatusCode;
 use sandbank_orchestrator::{
     AcquireSource, CreateRequest, Created, OrchestratorError, SandboxInfo,
@@ -14,11 +13,12 @@ use serde_json::Map;
 use utoipa::ToSchema;
 
 use super::error::{self, SessionError};
-use super::id::{SESSION_KEYS, SessionId, workspace_id};
+use super::id::{SessionId, workspace_id};
 use super::view::SessionView;
-use super::{image, path, script};
+use super::{cwd, image, path, script};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::dialects::reserved_keys;
 use crate::dialects::sandboxd::limits;
 use crate::error::{ApiError, ApiResult};
 use crate::extract::Once;
@@ -52,7 +52,7 @@ pub(super) async fn create(
         session = %id, sandbox = %made.id, image = %info.image, source = ?made.source,
         by = %caller.name, "session ready"
     );
-    script::begin(&app, &made.id).await;
+    script::begin(&app, &made.id);
     let mut view = SessionView::new(&id, &info, path::ROOT.to_owned());
     let (source, detail) = match made.source {
         AcquireSource::Pool => ("pool", "a prepared machine was there"),
@@ -72,7 +72,10 @@ async fn make(app: &App, body: &CreateBody) -> ApiResult<(SessionId, Created)> {
     let asked = body.image.as_deref().filter(|name| !name.is_empty());
     let (image, runtime) = image::resolve(app, asked).await?;
     let workspace = body.workspace_id.as_deref().filter(|name| !name.is_empty());
-    let workspace = workspace.map(|text| workspace_id(app, text)).transpose()?;
+    let workspace = match workspace {
+        Some(text) => Some(workspace_id(app, text).await?),
+        None => None,
+    };
     let enforces_quota = app.orchestrator().engine().capabilities().disk_quota;
     let limits = limits(&Map::new(), &settings.sandboxes, enforces_quota)?;
     loop {
@@ -101,13 +104,14 @@ async fn make(app: &App, body: &CreateBody) -> ApiResult<(SessionId, Created)> {
 #[utoipa::path(get, path = "/v1/sessions", tag = "sessions",
     responses((status = 200, body = Vec<SessionView>), (status = "default", body = SessionError)))]
 pub(super) async fn list(State(app): State<App>) -> ApiResult<Reply<Vec<SessionView>>> {
-    let infos = app.orchestrator().with_key_prefix(SESSION_KEYS, MAX_LISTED_SESSIONS).await?;
-    let views = infos.iter().filter_map(|info| Some((SessionId::of(&info.key)?, info)));
-    let views = views.map(|(id, info)| {
-        let app = &app;
-        async move { SessionView::new(&id, info, app.directories().of(app, info).await) }
+    let infos =
+        app.orchestrator().with_key_prefix(reserved_keys::SESSION, MAX_LISTED_SESSIONS).await?;
+    let cwds = cwd::of_each(&app, &infos).await;
+    let views = infos.iter().zip(cwds).filter_map(|(info, cwd)| {
+        let id = SessionId::of(&info.key)?;
+        Some(SessionView::new(&id, info, cwd))
     });
-    Ok(Reply(join_all(views).await))
+    Ok(Reply(views.collect()))
 }
 
 /// One session.
@@ -120,7 +124,7 @@ pub(super) async fn inspect(
     let known = find(&app, &id).await?;
     let info = app.orchestrator().inspect(&known.id).await;
     let info = info.map_err(|error| error::of_session(&id, error))?;
-    let cwd = app.directories().of(&app, &info).await;
+    let cwd = cwd::of(&app, &info).await;
     Ok(Reply(SessionView::new(&id, &info, cwd)))
 }
 
@@ -137,7 +141,6 @@ pub(super) async fn delete(
         Ok(_) | Err(OrchestratorError::NotFound(_) | OrchestratorError::Gone { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    app.directories().forget(&info.id);
     tracing::info!(session = %id, sandbox = %info.id, by = %caller.name, "session ended");
     Ok(Done::reply())
 }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::extract::State;
@@ -23,6 +22,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::extract::Strict;
 use crate::limits::SESSION_CHUNK_BYTES;
 use crate::streams::StreamPermit;
+use crate::unix_time::now_ms;
 
 /// Run a command in the session's shell and get its output as it is written: `chunk` events, then
 /// `done`, or `error` for what goes wrong after the start, a timeout among it. Chunks are never cut
@@ -99,8 +99,7 @@ impl Events {
         if let Some(cleaner) = &mut self.cleaner {
             text = cleaner.push(&text);
         }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let timestamp = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let timestamp = now_ms();
         for chunk in sse::pieces(&text, SESSION_CHUNK_BYTES) {
             self.ready.push_back(sse::Event::Chunk { chunk, timestamp }.encode());
         }

@@ -1,13 +1,12 @@
 //! Sessions as these clients see them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use sandbank_orchestrator::{Cause, SandboxInfo, SandboxState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::id::SessionId;
 use super::time::rfc3339;
+use crate::unix_time::now_ms;
 
 /// Times are RFC 3339 in UTC.
 #[derive(Debug, Serialize, ToSchema)]
@@ -18,7 +17,8 @@ pub(super) struct SessionView {
     image: String,
     /// `running`, `destroying`, `destroyed`, `expired` or `crashed`.
     status: &'static str,
-    /// Where its shell is.
+    /// Where its shell was after its last script; empty when nobody can say: the session has ended,
+    /// or does not answer.
     cwd: String,
     /// `pool` or `cold`; only in the answer to a create.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,11 +57,6 @@ impl SessionView {
             last_activity: rfc3339(info.last_active_at_ms),
         }
     }
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn status(info: &SandboxInfo) -> &'static str {

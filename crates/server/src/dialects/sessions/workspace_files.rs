@@ -87,7 +87,7 @@ pub(super) async fn write(
     Whole(json): Whole,
 ) -> ApiResult<Reply<Done>> {
     let (path, content) = files::checked(&json)?;
-    files::write_one(&place::caretaker(&app, &id).await?, &path, content).await
+    files::write_one(&place::of_workspace_or_new(&app, &id).await?, &path, content).await
 }
 
 /// Upload files, all or none; the workspace is made when it is not there.
@@ -100,5 +100,5 @@ pub(super) async fn upload(
     WorkspacePath(id): WorkspacePath,
     form: Form,
 ) -> ApiResult<Reply<UploadView>> {
-    uploading::write(&place::caretaker(&app, &id).await?, &form).await
+    uploading::write(&place::of_workspace_or_new(&app, &id).await?, &form).await
 }
