@@ -26,7 +26,8 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) async fn open(context: &Context, reach: Reach) -> Result<Self, Failure> {
         if let Some(url) = &context.url {
-            let client = Client::new(url, locate::token_for(url)?)?;
+            let (url, token) = locate::token_for(url)?;
+            let client = Client::new(&url, token)?;
             return Ok(Self { client, own: None });
         }
         let settings = locate::settings()?;

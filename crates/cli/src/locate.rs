@@ -16,20 +16,19 @@ pub(crate) fn settings() -> Result<Settings, Failure> {
     config::load(&Sources::of_a_client()).map_err(|error| bad_config(&error))
 }
 
-/// For an address that the person named.
-pub(crate) fn token_for(url: &str) -> Result<Option<Secret>, Failure> {
+/// The token for an address that the person named, and the address to call: `localhost` may be
+/// several, and the token is for the one that our server listens on.
+pub(crate) fn token_for(url: &str) -> Result<(String, Option<Secret>), Failure> {
     if let Some(token) = token_from_environment() {
-        return Ok(Some(token));
+        return Ok((url.to_owned(), Some(token)));
     }
     // A broken configuration is no reason to fail here: it only means that no token is known.
-    let Ok(settings) = settings() else { return Ok(None) };
-    match (url.parse(), holder(&settings.data_dir)) {
-        (Ok(parsed), Holder::Server(announced))
-            if is_loopback(&parsed) && same(&announced, url) =>
-        {
-            token_from_file(&settings).map(Some)
+    let Ok(settings) = settings() else { return Ok((url.to_owned(), None)) };
+    match holder(&settings.data_dir) {
+        Holder::Server(announced) if same(&announced, url) => {
+            Ok((dialled(announced, url), Some(token_from_file(&settings)?)))
         }
-        _ => Ok(None),
+        _ => Ok((url.to_owned(), None)),
     }
 }
 
@@ -93,7 +92,43 @@ fn token_from_file(settings: &Settings) -> Result<Secret, Failure> {
         .map_err(|error| bad_token_file(&error))
 }
 
+/// `localhost` stands for the announced address; any other name is one already.
+fn dialled(announced: String, named: &str) -> String {
+    let by_name =
+        named.parse::<reqwest::Url>().is_ok_and(|url| url.host_str() == Some("localhost"));
+    let is_one = announced.parse().is_ok_and(|url| is_loopback(&url));
+    if by_name && is_one { announced } else { named.to_owned() }
+}
+
+/// Whether the named address is the announced one, which another name of this machine is, too.
 fn same(announced: &str, named: &str) -> bool {
-    let port = |url: &str| url.parse::<reqwest::Url>().ok()?.port_or_known_default();
-    port(announced).is_some() && port(announced) == port(named)
+    let (Ok(announced), Ok(named)) =
+        (announced.parse::<reqwest::Url>(), named.parse::<reqwest::Url>())
+    else {
+        return false;
+    };
+    let same_host = announced.host_str() == named.host_str();
+    let by_name = named.host_str() == Some("localhost") && is_loopback(&announced);
+    let everywhere =
+        matches!(announced.host_str(), Some("0.0.0.0" | "[::]")) && is_loopback(&named);
+    (same_host || by_name || everywhere)
+        && announced.port_or_known_default() == named.port_or_known_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_is_for_the_address_that_was_announced() {
+        let announced = "http://127.0.0.1:8080";
+        for ours in ["http://127.0.0.1:8080", "http://127.0.0.1:8080/", "http://localhost:8080"] {
+            assert!(same(announced, ours), "{ours}");
+        }
+        assert!(same("http://0.0.0.0:80", "http://127.0.0.1:80"), "it listens everywhere");
+        assert_eq!(dialled(announced.to_owned(), "http://localhost:8080"), announced);
+        for other in ["http://127.0.0.2:8080", "http://[::1]:8080", "http://127.0.0.1:8081", "no"] {
+            assert!(!same(announced, other), "{other}");
+        }
+    }
 }

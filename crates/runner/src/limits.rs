@@ -31,6 +31,9 @@ pub(crate) const MAX_LISTED_ARGV_BYTES: usize = 512;
 /// Bytes taken from a pipe at once, and so the largest output frame but for a held-back character.
 pub(crate) const READ_BYTES: usize = 128 << 10;
 
+/// Reads of a stream that always has something, before other work gets a turn.
+pub(crate) const READS_PER_TURN: usize = 16;
+
 /// Asked of the kernel for busy output pipes; where it refuses, the default size stays.
 pub(crate) const PIPE_BYTES: usize = 512 << 10;
 

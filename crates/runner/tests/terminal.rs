@@ -8,7 +8,7 @@ mod live_runner;
 use commanding::{Heard, fault_code, follow, id, read_until, run, shell, spec};
 use live_runner::{LiveRunner, wait_for};
 use sandbank_channel::{empty_body, full_body};
-use sandbank_protocol::{CommandSpec, Ending, FaultCode, PtySize, SignalRequest};
+use sandbank_protocol::{CommandSpec, Ending, FaultCode, PtySize, ShellUse, SignalRequest};
 
 const SIZE: PtySize = PtySize { rows: 30, cols: 100 };
 
@@ -116,4 +116,27 @@ async fn a_shell_on_a_terminal_can_be_hung_up_with_its_jobs() {
     heard.take_all(&mut stream).await;
     let killed = Ending::Killed { by: "ann".to_owned(), signal: libc::SIGHUP };
     assert_eq!(heard.ending, Some(killed));
+}
+
+/// A terminal hands out a few KiB at a time, and this one is never empty.
+#[tokio::test]
+async fn a_terminal_that_is_never_silent_keeps_nobody_waiting() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let flood = "while :; do printf '%4000d' 1; done";
+    for (name, shell) in [("plain", None), ("remembering", Some("main"))] {
+        let argv: &[&str] = if shell.is_some() { &[flood] } else { &["bash", "-c", flood] };
+        let shell = shell.map(|name| ShellUse {
+            name: name.parse().unwrap(),
+            merged: false,
+            begin_in: None,
+        });
+        let command =
+            CommandSpec { pty: Some(SIZE), shell, timeout_ms: Some(2_000), ..spec(name, argv) };
+        client.start(&command).await.unwrap();
+        for _ in 0..50 {
+            client.stats().await.unwrap();
+        }
+        assert_eq!(follow(&client, name, 0).await.ending, Some(Ending::TimedOut), "{name}");
+    }
 }

@@ -14,12 +14,10 @@ use sandbank_protocol::{Ending, StreamKind};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::ending::{WaitStatus, decide, is_unexplained_kill};
-use super::source::{Read, Source};
+use super::source::{Pace, Read, Source};
 use super::{Command, Commands};
 use crate::cgroups::OomMark;
-use crate::limits::{
-    DRAIN_LIMIT, DRAIN_SILENCE, KILL_DEADLINE, PIPE_BYTES, READ_BYTES, TERM_GRACE,
-};
+use crate::limits::{DRAIN_LIMIT, DRAIN_SILENCE, KILL_DEADLINE, PIPE_BYTES, TERM_GRACE};
 
 /// Steps of the search for what is left after a signal.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -81,16 +79,14 @@ impl Driver {
     }
 
     async fn record(&self, source: &mut Source) {
+        let mut pace = Pace::default();
         loop {
             self.command.output().room().await;
             match source.read(&self.commands.buffers).await {
                 Read::Data(data) => {
-                    let full = data.len() >= READ_BYTES / 2;
+                    let bytes = data.len();
                     self.append(source.stream(), data);
-                    if full {
-                        // Let readers take this before more of the same arrives.
-                        tokio::task::yield_now().await;
-                    }
+                    pace.took(bytes).await;
                 }
                 Read::Nothing => {}
                 Read::End => return,

@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::buffers::{Buffers, CARRY_BYTES};
 use super::utf8::unfinished_tail;
-use crate::limits::{PIPE_BYTES, READ_BYTES};
+use crate::limits::{PIPE_BYTES, READ_BYTES, READS_PER_TURN};
 
 pub(crate) type AsyncDescriptor = Rc<AsyncFd<OwnedFd>>;
 
@@ -27,6 +27,25 @@ pub(crate) struct Source {
 
 /// A read this large means that the writer waits for the reader: the size of a default pipe.
 const BUSY_BYTES: usize = 64 << 10;
+
+/// Lets others run now and then while there is always something to read: readers that want to take
+/// it before more arrives, and timers. A terminal hands out a few KiB at a time, so reads count, too.
+#[derive(Default)]
+pub(crate) struct Pace {
+    bytes: usize,
+    reads: usize,
+}
+
+impl Pace {
+    pub(crate) async fn took(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.reads += 1;
+        if self.bytes >= READ_BYTES / 2 || self.reads >= READS_PER_TURN {
+            *self = Self::default();
+            tokio::task::yield_now().await;
+        }
+    }
+}
 
 /// What one read brought.
 pub(crate) enum Read {

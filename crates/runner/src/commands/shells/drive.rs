@@ -13,7 +13,7 @@ use super::report::Report;
 use super::{Current, Turn, idle, words};
 use crate::commands::buffers::Buffers;
 use crate::commands::ending::{Circumstances, decide, is_unexplained_kill};
-use crate::commands::source::{AsyncDescriptor, Read, Source};
+use crate::commands::source::{AsyncDescriptor, Pace, Read, Source};
 use crate::commands::{Command, Commands, WaitStatus};
 use crate::limits::{
     KILL_DEADLINE, MAX_SHELL_ATTEMPTS, PIPE_BYTES, SHELL_MARK_DEADLINE, SHELL_START_DEADLINE,
@@ -276,6 +276,7 @@ impl Script<'_> {
             }
         };
         tokio::pin!(late);
+        let mut pace = Pace::default();
         loop {
             let answer = tokio::select! {
                 biased;
@@ -290,7 +291,9 @@ impl Script<'_> {
                     answer_now(answers)
                 }
                 (stream, data) = self.read_with_room(stdout, stderr, terminal) => {
+                    let bytes = data.len();
                     self.commands.record(self.command, stream, data);
+                    pace.took(bytes).await;
                     continue;
                 }
             };
@@ -344,11 +347,14 @@ impl Script<'_> {
             return;
         }
         let until = Instant::now() + SHELL_MARK_DEADLINE;
-        let mut held: Vec<u8> = Vec::new();
+        let (mut held, mut pace) = (Vec::new(), Pace::default());
         loop {
             tokio::select! {
                 read = process.terminal.read(&self.commands.buffers) => match read {
-                    Read::Data(data) => held.extend_from_slice(&data),
+                    Read::Data(data) => {
+                        held.extend_from_slice(&data);
+                        pace.took(data.len()).await;
+                    }
                     Read::Nothing => {}
                     Read::End => break,
                 },
