@@ -78,6 +78,9 @@ pub(crate) const TERM_GRACE: Duration = Duration::from_secs(2);
 /// How long killed processes may take to disappear before the ending is announced anyway.
 pub(crate) const KILL_DEADLINE: Duration = Duration::from_secs(5);
 
+/// Between two looks at what was killed.
+pub(crate) const KILL_POLL: Duration = Duration::from_millis(2);
+
 /// How long a process killed for memory may take to die. A kill that was seen longer ago explains
 /// no death.
 pub(crate) const OOM_DEATH_LIMIT: Duration = Duration::from_secs(2);

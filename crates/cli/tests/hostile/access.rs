@@ -28,7 +28,13 @@ const SCOPES: [(Scope, &str); 3] =
 /// administrator may see, and one GET opens a port.
 fn needed(route: &Route) -> Scope {
     // These look, but by doing something in the sandbox.
-    let acts = ["/v1/sandboxes/{id}/ports/{port}", "/v1/sandboxes/{id}/containment"];
+    let acts = [
+        "/v1/sandboxes/{id}/ports/{port}",
+        "/v1/sandboxes/{id}/containment",
+        // Through a sandbox that is made for it.
+        "/v1/workspaces/{id}/fs",
+        "/v1/workspaces/{id}/fs/read",
+    ];
     let looks = ["GET", "HEAD"].contains(&route.method.as_str());
     let images = route.path.starts_with("/v1/images") && !looks;
     if images || route.path.starts_with("/v1/tokens") {

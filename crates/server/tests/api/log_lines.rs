@@ -1,7 +1,7 @@
 //! The daemon's own log: what happened is in it, secrets are not, and nothing forges a line.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use sandbank_test_support::wait_for;
@@ -11,10 +11,10 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::world::World;
 
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
@@ -39,7 +39,14 @@ impl MakeWriter<'_> for Log {
 }
 
 /// Everything at the finest level, in JSON. The test's runtime has one thread, so this sees all.
-fn capture() -> (Log, tracing::subscriber::DefaultGuard) {
+pub(crate) fn capture() -> (Log, tracing::subscriber::DefaultGuard) {
+    // What is logged at all is decided for the whole process, by whoever listens anywhere: one that
+    // listens for ever keeps tests that come and go from switching lines off for each other.
+    static LISTENING: Once = Once::new();
+    LISTENING.call_once(|| {
+        let all = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
+        let _ = tracing::subscriber::set_global_default(all.with_writer(std::io::sink).finish());
+    });
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt()
         .json()

@@ -492,31 +492,11 @@ async fn only_allowed_images_are_taken_and_the_default_is_the_configured_one() {
 
 #[tokio::test]
 async fn scripts_are_not_in_the_log() {
-    use tracing_subscriber::fmt::MakeWriter;
-    #[derive(Clone, Default)]
-    struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-    impl std::io::Write for Log {
-        fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(data);
-            Ok(data.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    impl<'a> MakeWriter<'a> for Log {
-        type Writer = Self;
-        fn make_writer(&'a self) -> Self {
-            self.clone()
-        }
-    }
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = crate::log_lines::capture();
     let world = World::start().await;
     let s = session(&world).await;
     exec(&world, &s, "true; echo /x/hunter2").await;
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = log.text();
     assert!(text.contains("command ran"), "{text}");
     assert!(!text.contains("hunter2"), "{text}");
 }

@@ -16,8 +16,8 @@ use crate::commands::ending::{Circumstances, decide, is_unexplained_kill};
 use crate::commands::source::{AsyncDescriptor, Pace, Read, Source};
 use crate::commands::{Command, Commands, WaitStatus};
 use crate::limits::{
-    KILL_DEADLINE, MAX_SHELL_ATTEMPTS, PIPE_BYTES, SHELL_MARK_DEADLINE, SHELL_START_DEADLINE,
-    TERM_GRACE,
+    KILL_DEADLINE, KILL_POLL, MAX_SHELL_ATTEMPTS, PIPE_BYTES, SHELL_MARK_DEADLINE,
+    SHELL_START_DEADLINE, TERM_GRACE,
 };
 use crate::tree::{send, send_all};
 
@@ -233,9 +233,21 @@ impl Script<'_> {
         }
         self.command.circumstances().borrow_mut().timed_out = true;
         let event = self.force(process).await;
-        let left = self.started();
-        send_all(left, libc::SIGKILL, 0);
+        self.kill_the_rest().await;
         event
+    }
+
+    /// Whatever the script has started and left behind, and waits for their deaths.
+    async fn kill_the_rest(&self) {
+        let until = Instant::now() + KILL_DEADLINE;
+        loop {
+            let left = self.started();
+            if left.is_empty() || Instant::now() > until {
+                return;
+            }
+            send_all(left, libc::SIGKILL, 0);
+            tokio::time::sleep(KILL_POLL).await;
+        }
     }
 
     /// First what the terminal's ^C does, then harder; the shell itself goes last.
