@@ -163,6 +163,14 @@ pub(crate) const MAX_SHELL_ATTEMPTS: usize = 3;
 pub(crate) const SHELL_PROBE_FIRST: Duration = Duration::from_millis(10);
 pub(crate) const SHELL_PROBE_LONGEST: Duration = Duration::from_secs(2);
 
+/// When a signal is sent again that found only the shell.
+pub(crate) const SIGNAL_FOLLOW_UPS: [Duration; 4] = [
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(400),
+];
+
 /// How long a terminal may take to pass on what was written to it.
 pub(crate) const SHELL_MARK_DEADLINE: Duration = Duration::from_secs(2);
 

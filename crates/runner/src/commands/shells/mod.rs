@@ -22,7 +22,7 @@ use tokio::sync::{Mutex, Notify};
 
 use super::source::AsyncDescriptor;
 use super::{Command, Commands};
-use crate::limits::{MAX_SHELL_QUEUE, MAX_SHELLS};
+use crate::limits::{MAX_SHELL_QUEUE, MAX_SHELLS, SIGNAL_FOLLOW_UPS};
 use crate::tree::{Tree, send, send_all};
 use idle::IdleOutput;
 use process::Process;
@@ -134,31 +134,60 @@ impl Turn {
         let current = current.as_ref().filter(|current| current.turn == self.number.get());
         // One that has not begun yet ends when it would begin.
         let Some(current) = current else { return Ok(()) };
-        current.signal(signal, tree);
+        if !current.signal(signal, tree) && ENDS.contains(&signal) {
+            tokio::task::spawn_local(follow_up(self.shell.clone(), self.number.get(), signal));
+        }
         Ok(())
     }
 }
 
+/// What ends whatever does not mind it.
+const ENDS: [i32; 5] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGKILL];
+
+/// A program that the shell was just about to start was not there yet to be signalled, and the shell
+/// waits for it whatever it has heard itself.
+async fn follow_up(shell: Rc<Shell>, turn: u64, signal: i32) {
+    for pause in SIGNAL_FOLLOW_UPS {
+        tokio::time::sleep(pause).await;
+        let current = shell.current.borrow();
+        let Some(current) = current.as_ref().filter(|current| current.turn == turn) else { return };
+        let foreground = current.foreground();
+        if foreground != current.pid {
+            let _ = send(-foreground, signal);
+            return;
+        }
+    }
+}
+
 impl Current {
-    fn signal(&self, signal: i32, tree: bool) {
-        let ends = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGKILL]
-            .contains(&signal);
-        let foreground = rustix::termios::tcgetpgrp(self.controller.get_ref())
-            .map(|group| group.as_raw_nonzero().get())
-            .unwrap_or(self.pid);
+    /// Says whether anybody but the shell was there to be signalled.
+    fn signal(&self, signal: i32, tree: bool) -> bool {
+        let foreground = self.foreground();
         let started = self.started();
-        if tree && !started.is_empty() {
+        let has_others = if tree && !started.is_empty() {
             send_all(started, signal, foreground);
+            true
         } else if foreground != self.pid {
             let _ = send(-foreground, signal);
-        }
-        if ends {
+            true
+        } else {
+            false
+        };
+        if ENDS.contains(&signal) {
             // A loop of the shell's own would go on without what it has just lost.
             let _ = send(self.pid, libc::SIGINT);
             // A script can stop its own shell, which then takes no signal but this.
             let _ = send(self.pid, libc::SIGCONT);
             let _ = process::say(&self.control, &words::ask_again(self.kind, self.turn));
         }
+        has_others
+    }
+
+    /// The group that the terminal's keys go to.
+    fn foreground(&self) -> i32 {
+        rustix::termios::tcgetpgrp(self.controller.get_ref())
+            .map(|group| group.as_raw_nonzero().get())
+            .unwrap_or(self.pid)
     }
 
     /// What the script has started and that lives.
