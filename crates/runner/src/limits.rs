@@ -34,6 +34,9 @@ pub(crate) const READ_BYTES: usize = 128 << 10;
 /// Reads of a stream that always has something, before other work gets a turn.
 pub(crate) const READS_PER_TURN: usize = 16;
 
+/// Between two looks at a terminal that was closed and is open again.
+pub(crate) const REOPENED_POLL: Duration = Duration::from_millis(5);
+
 /// Asked of the kernel for busy output pipes; where it refuses, the default size stays.
 pub(crate) const PIPE_BYTES: usize = 512 << 10;
 

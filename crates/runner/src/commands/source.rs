@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::buffers::{Buffers, CARRY_BYTES};
 use super::utf8::unfinished_tail;
-use crate::limits::{PIPE_BYTES, READ_BYTES, READS_PER_TURN};
+use crate::limits::{PIPE_BYTES, READ_BYTES, READS_PER_TURN, REOPENED_POLL};
 
 pub(crate) type AsyncDescriptor = Rc<AsyncFd<OwnedFd>>;
 
@@ -76,6 +76,11 @@ impl Source {
                 return Read::End;
             };
             match self.read_now(buffers) {
+                // A terminal that everybody had closed, and somebody opened again: that it was closed
+                // is announced for ever, so there is nothing to wait for but time.
+                Read::Nothing if ready.ready().is_read_closed() => {
+                    tokio::time::sleep(REOPENED_POLL).await;
+                }
                 Read::Nothing => ready.clear_ready(),
                 read => return read,
             }
