@@ -62,17 +62,19 @@ install_python() {
 
 install_typescript() {
     local npm=(npm --no-audit --no-fund --no-update-notifier --silent)
-    # Built in a copy: others may be building it where it is.
-    mkdir -p "$build/sdk" "$build/typescript"
+    # Built in a copy, beside one of the server's document: others may be building it where it is.
+    local copy=$build/tree/sdk/typescript
+    mkdir -p "$copy" "$build/tree/openapi" "$build/typescript"
     if changed sdk "$SDK/typescript/package-lock.json"; then
         echo "examples: installing what builds the TypeScript SDK into .build/"
-        cp "$SDK"/typescript/package*.json "$build/sdk/"
-        (cd "$build/sdk" && "${npm[@]}" ci --ignore-scripts)
+        cp "$SDK"/typescript/package*.json "$copy/"
+        (cd "$copy" && "${npm[@]}" ci --ignore-scripts)
         remember sdk "$SDK/typescript/package-lock.json"
     fi
-    rm -rf "$build/sdk/src" "$build/sdk/dist"
-    (cd "$SDK/typescript" && tar c --exclude=./node_modules --exclude=./dist --exclude=./build .) | tar x -C "$build/sdk"
-    (cd "$build/sdk" && "${npm[@]}" pack --pack-destination "$work" >/dev/null)
+    rm -rf "$copy/src" "$copy/dist"
+    cp "$SDK/../openapi/sandbank.json" "$build/tree/openapi/"
+    (cd "$SDK/typescript" && tar c --exclude=./node_modules --exclude=./dist --exclude=./build .) | tar x -C "$copy"
+    (cd "$copy" && "${npm[@]}" pack --pack-destination "$work" >/dev/null)
 
     cd "$build/typescript"
     if changed typescript "$EXAMPLES"/{package-lock.json,.npmrc}; then

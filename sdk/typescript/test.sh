@@ -10,7 +10,6 @@ if [ -z "${SANDBANK_URL:-}${SANDBANK_BIN:-}" ]; then
 fi
 
 npm ci --no-audit --no-fund --silent
-npm run --silent check:wire
 project=$(mktemp -d)
 trap 'rm -rf "$project"' EXIT
 trap 'exit 130' INT TERM
