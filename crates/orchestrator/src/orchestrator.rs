@@ -267,6 +267,12 @@ impl Orchestrator {
         workspaces::running_with(&self.context, id)
     }
 
+    /// Whose a living sandbox is: its key, and the kept workspace that it has.
+    pub fn ownership(&self, id: &SandboxId) -> Option<(SandboxKey, Option<WorkspaceId>)> {
+        let facts = &self.context.registry.find(id)?.facts;
+        Some((facts.key.clone(), facts.workspace.clone()))
+    }
+
     /// Removes a kept workspace with all that is in it; false when there is none of that name.
     /// Refused while a sandbox has it.
     pub async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, OrchestratorError> {

@@ -59,6 +59,24 @@ async fn only_a_token_opens_a_kept_workspace_on_loopback_too() {
 }
 
 #[tokio::test]
+async fn a_sandbox_behind_a_session_or_a_kept_workspace_needs_a_token_on_loopback_too() {
+    let world = World::start().await;
+    sandbox_with(&world, "with-it", "project").await;
+    world.api.call("POST", "/v1/sessions", Some(json!({}))).await.unwrap();
+    let own = world.api.create("own").await.unwrap();
+    let all = world.api.call("GET", "/v1/sandboxes", None).await.unwrap();
+    let ids = all["sandboxes"].as_array().unwrap().iter().map(|each| each["id"].as_str().unwrap());
+    for id in ids {
+        let path = format!("/v1/sandboxes/{id}/commands");
+        let run = || world.open("POST", &path).json(&json!({ "argv": ["true"] }));
+        let expected = if id == own { 200 } else { 401 };
+        assert_eq!(run().send().await.unwrap().status(), expected, "{id}");
+        let known = run().bearer_auth(&world.token).send().await.unwrap();
+        assert_eq!(known.status(), 200, "{id}");
+    }
+}
+
+#[tokio::test]
 async fn keys_of_sessions_and_caretakers_are_not_for_callers() {
     let world = World::start().await;
     let made = world.api.call("POST", "/v1/sessions", Some(json!({}))).await.unwrap();
