@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandbank_engine::{EngineError, InstanceId};
 
-use crate::host::{Host, Kept};
+use crate::host::{Host, KeptRanges};
 use crate::limits::{UID_BASE, UID_RANGE, UID_SLOTS};
 use crate::spawner::Spawner;
 
@@ -47,7 +47,7 @@ impl UserNamespaces {
         let (used, next) = (occupied.into_iter().collect(), first_slot(instance));
         let mut slots = Slots { used, leftovers: BTreeSet::new(), next };
         if let Some(host) = &host {
-            let Kept { lost, leftovers } =
+            let KeptRanges { lost, leftovers } =
                 host.keep(&slots.used).map_err(EngineError::io(CLAIM))?;
             slots.leftovers = leftovers;
             if !lost.is_empty() {

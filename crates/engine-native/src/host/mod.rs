@@ -6,7 +6,7 @@
 
 mod uid_ranges;
 
-pub(crate) use uid_ranges::Kept;
+pub(crate) use uid_ranges::KeptRanges;
 
 use std::fs;
 use std::io;

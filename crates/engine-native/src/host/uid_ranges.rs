@@ -15,7 +15,7 @@ const UID_RANGES: &str = "uid-range-";
 
 /// What became of the ranges of the daemon before this one.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptRanges {
     /// Another's by now.
     pub(crate) lost: Vec<u32>,
     /// Of processes without a record: some of the dead daemon's that are about to end, or a machine
@@ -46,7 +46,7 @@ impl Host {
 
     /// Has exactly these ranges, those of the machines that are there: what the daemon before this
     /// one had claimed ahead is given back.
-    pub(crate) fn keep(&self, slots: &BTreeSet<u32>) -> io::Result<Kept> {
+    pub(crate) fn keep(&self, slots: &BTreeSet<u32>) -> io::Result<KeptRanges> {
         let mut leftovers: BTreeSet<u32> = self.ranges_of(&self.instance).into_iter().collect();
         leftovers.retain(|slot| !slots.contains(slot));
         self.release_unused(&mut leftovers)?;
@@ -56,7 +56,7 @@ impl Host {
                 lost.push(*slot);
             }
         }
-        Ok(Kept { lost, leftovers })
+        Ok(KeptRanges { lost, leftovers })
     }
 
     /// Gives back those of which no process has an id any more; the others remain.
