@@ -113,6 +113,13 @@ impl Orchestrator {
     pub async fn inspect(&self, id: &SandboxId) -> Result<SandboxInfo, OrchestratorError> {
         if let Some(sandbox) = self.context.registry.find(id) {
             sandbox.refresh().await;
+        }
+        self.recall(id).await
+    }
+
+    /// As [`Self::inspect`], without asking the sandbox itself.
+    pub async fn recall(&self, id: &SandboxId) -> Result<SandboxInfo, OrchestratorError> {
+        if let Some(sandbox) = self.context.registry.find(id) {
             return Ok(sandbox.info(&*self.context.clock));
         }
         let row = self.context.store.sandboxes().find(id).await?;

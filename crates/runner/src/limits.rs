@@ -161,6 +161,9 @@ pub(crate) const SHELL_START_DEADLINE: Duration = Duration::from_secs(10);
 /// A script whose shell dies before it takes it is given to the next, so often.
 pub(crate) const MAX_SHELL_ATTEMPTS: usize = 3;
 
+/// How long nobody listens to what a shell has exported, which it says line by line.
+pub(crate) const SHELL_EXPORTS_PAUSE: Duration = Duration::from_millis(20);
+
 /// How long a shell may be silent before it is looked whether it still evaluates its script, and the
 /// longest pause between two looks.
 pub(crate) const SHELL_PROBE_FIRST: Duration = Duration::from_millis(10);

@@ -238,9 +238,9 @@ async fn answers_that_a_script_forges_are_not_believed_for_the_next() {
 async fn what_exits_leaves_its_directory_and_exports_to_the_next() {
     let runner = LiveRunner::start();
     let client = runner.client().await;
-    for (number, exit) in
-        ["exit 3", "set -e; (exit 3)", "f() { exit 3; }; f", "eval 'exit 3'"].iter().enumerate()
-    {
+    let exits =
+        ["exit 3", "set -e; (exit 3)", "f() { exit 3; }; f", "eval 'exit 3'", "set -C; exit 3"];
+    for (number, exit) in exits.iter().enumerate() {
         let text = format!("mkdir -p d{number}; cd d{number}; export LAST='{number}\n\"'; {exit}");
         let said = say(&client, &text).await;
         assert_eq!(said.heard.ending, exited(3), "{exit}");
@@ -251,7 +251,27 @@ async fn what_exits_leaves_its_directory_and_exports_to_the_next() {
     }
     // A subshell's exit is nobody else's.
     say(&client, "(cd /; export LAST=no; exit 3); x=$(cd /; exit 4); (cd / && exec true)").await;
-    assert_eq!(say(&client, "echo $LAST").await.text(), "3 \"\n");
+    assert_eq!(say(&client, "echo $LAST").await.text(), "4 \"\n");
+}
+
+#[tokio::test]
+async fn what_is_killed_leaves_what_the_scripts_before_it_exported() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    // The second is more than a pipe holds, and less than a program takes.
+    for (export, length) in [("export A=small", 5), ("export A=$(printf %0100000d 7)", 100_000)] {
+        say(&client, &format!("{export} B=1")).await;
+        assert_eq!(
+            say(&client, "kill -9 $$").await.heard.ending,
+            Some(Ending::Signaled { signal: 9 }),
+            "{export}"
+        );
+        assert_eq!(say(&client, "echo ${#A} $B").await.text(), format!("{length} 1\n"));
+        say(&client, "export B=2; (sleep 0.1; kill -9 $$) & disown").await;
+        let died = async || say(&client, ":").await.shell.restarted;
+        wait_for("the shell is killed while it is idle", died).await;
+        assert_eq!(say(&client, "echo ${#A} $B").await.text(), format!("{length} 2\n"));
+    }
 }
 
 /// A program that asks on the terminal, as `sudo` and `ssh` do.
@@ -312,8 +332,8 @@ async fn timeouts_end_what_does_not_want_to_end() {
         (format!("for n in 1 2 3; do sh -c \"{stubborn}\" & done; wait"), SameShell),
         (format!("setsid sh -c \"{stubborn}\" & sh -c \"{stubborn}\""), SameShell),
         (format!("sh -c \"{stubborn}\" | sh -c \"{stubborn}\" | cat"), SameShell),
-        ("cat <(sleep 100)".to_owned(), SameShell),
-        ("x=$(sleep 100)".to_owned(), SameShell),
+        ("cat <(sleep 98765)".to_owned(), SameShell),
+        ("x=$(sleep 98765)".to_owned(), SameShell),
         ("read x </dev/tty".to_owned(), SameShell),
         // The shell itself does not want to: it is the last to go.
         (stubborn.to_owned(), NewShell),
@@ -333,7 +353,7 @@ async fn timeouts_end_what_does_not_want_to_end() {
 
 /// Processes of the runner's that are neither shells nor the one that counts.
 async fn children(client: &RunnerClient) -> usize {
-    let text = "ps -eo ppid=,args= | grep -c -e '[t]rap .. INT TERM' -e '[s]leep 100'";
+    let text = "ps -eo ppid=,args= | grep -c -e '[t]rap .. INT TERM' -e '[s]leep 98765'";
     evaluate(client, &script("count", text)).await.text().trim().parse().unwrap()
 }
 

@@ -34,7 +34,8 @@ pub(super) fn push_escaped(out: &mut BytesMut, text: &str) {
         while specials != 0 {
             let at = start + specials.trailing_zeros() as usize;
             out.extend_from_slice(&bytes[done..at]);
-            push_by_table(out, &bytes[at..=at]);
+            let entry = &ESCAPES[usize::from(bytes[at])];
+            out.extend_from_slice(&entry[..usize::from(entry[LENGTH])]);
             done = at + 1;
             specials &= specials - 1;
         }

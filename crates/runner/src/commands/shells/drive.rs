@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::probe::Probe;
 use super::process::{Process, say, unread};
-use super::report::Report;
+use super::report::{Report, Said};
 use super::{Current, Turn, idle, words};
 use crate::commands::buffers::Buffers;
 use crate::commands::ending::{Circumstances, decide, is_unexplained_kill};
@@ -56,7 +56,8 @@ impl Script<'_> {
 
     /// None when the shell died before it took the script.
     async fn attempt(&self, place: &mut Option<Process>) -> Option<Ending> {
-        if let Some(dead) = place.take_if(|process| process.death.status().is_some()) {
+        if let Some(mut dead) = place.take_if(|process| process.death.status().is_some()) {
+            self.turn.shell.memory.borrow_mut().hear_rest(&mut dead);
             self.commands.launcher.return_lease(dead.lease.as_ref());
         }
         let process = match place {
@@ -177,7 +178,7 @@ impl Script<'_> {
                 _ = process.death.told() => return Err("a new shell died at once".to_owned()),
                 () = sleep_until(until) => return Err("a new shell does not answer".to_owned()),
             };
-            if reports.iter().any(|report| report.turn == 0) {
+            if reports.iter().any(|said| matches!(said, Said::Report(report) if report.turn == 0)) {
                 return Ok(());
             }
         }
@@ -309,8 +310,7 @@ impl Script<'_> {
                     continue;
                 }
             };
-            let mut found = reports.push(&answer).into_iter();
-            match found.find(|report| report.turn == turn) {
+            match self.hear(reports.push(&answer)) {
                 Some(report) => return Event::Reported(report),
                 None if !probe.has_found() => {}
                 None if has_asked => return Event::Mute,
@@ -322,6 +322,24 @@ impl Script<'_> {
                 }
             }
         }
+    }
+
+    /// The report of this script, if it is there.
+    fn hear(&self, said: Vec<Said>) -> Option<Report> {
+        let turn = self.turn.number.get();
+        let mut memory = self.turn.shell.memory.borrow_mut();
+        let mut found = None;
+        for said in said {
+            match said {
+                Said::Report(report) if report.turn == turn => {
+                    memory.reported = turn;
+                    found = Some(report);
+                }
+                Said::Report(_) => {}
+                Said::Exports { turn, exports } => memory.keep_exports(turn, exports),
+            }
+        }
+        found
     }
 
     async fn read_with_room(
@@ -386,7 +404,9 @@ impl Script<'_> {
         self.commands.record(self.command, StreamKind::Pty, held.into());
     }
 
-    fn remember_last_words(&self, process: &Process) {
+    /// What it said before it died, and what it left for its successor.
+    fn remember_last_words(&self, process: &mut Process) {
+        self.turn.shell.memory.borrow_mut().hear_rest(process);
         let Some((cwd, exports)) = process.last_words() else { return };
         let mut memory = self.turn.shell.memory.borrow_mut();
         self.command.set_shell_cwd(&cwd);
@@ -398,9 +418,6 @@ impl Script<'_> {
         let mut memory = self.turn.shell.memory.borrow_mut();
         memory.status = report.status;
         memory.cwd = Some(report.cwd.clone());
-        if let Some(exports) = &report.exports {
-            memory.exports = exports.clone();
-        }
         self.command.set_shell_cwd(&report.cwd);
     }
 }
@@ -443,7 +460,7 @@ async fn read_data(buffers: &Buffers, source: &mut Source) -> Bytes {
     }
 }
 
-async fn answer(answers: &AsyncDescriptor) -> Vec<u8> {
+pub(super) async fn answer(answers: &AsyncDescriptor) -> Vec<u8> {
     loop {
         let Ok(mut ready) = answers.readable().await else { std::future::pending().await };
         let mut buffer = [0; ANSWER_BYTES];
@@ -457,7 +474,7 @@ async fn answer(answers: &AsyncDescriptor) -> Vec<u8> {
     }
 }
 
-fn answer_now(answers: &AsyncDescriptor) -> Vec<u8> {
+pub(super) fn answer_now(answers: &AsyncDescriptor) -> Vec<u8> {
     let (mut answer, mut buffer) = (Vec::new(), [0; ANSWER_BYTES]);
     while answer.len() <= PIPE_BYTES
         && let Ok(count @ 1..) = rustix::io::read(answers.get_ref(), &mut buffer)

@@ -3,14 +3,17 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use sandbank_protocol::StreamKind;
 
 use super::Shell;
-use super::drive::read_any;
+use super::drive::{answer, read_any};
+use super::report::Said;
 use crate::commands::Commands;
-use crate::limits::MAX_IDLE_OUTPUT_BYTES;
+use crate::commands::source::AsyncDescriptor;
+use crate::limits::{MAX_IDLE_OUTPUT_BYTES, SHELL_EXPORTS_PAUSE};
 
 #[derive(Default)]
 pub(super) struct IdleOutput {
@@ -49,14 +52,20 @@ fn newest(mut data: Bytes) -> Bytes {
 
 /// Until the process with this pid is gone.
 pub(super) async fn read(commands: Rc<Commands>, shell: Rc<Shell>, pid: i32) {
+    let mut pause = SHELL_EXPORTS_PAUSE;
     loop {
         let mut place = shell.process.lock().await;
         let Some(process) = place.as_mut().filter(|process| process.pid == pid) else { return };
-        let super::Process { stdout, stderr, terminal, death, .. } = process;
+        let super::Process { stdout, stderr, terminal, death, answers, reports, .. } = process;
+        let awaits_exports = reports.awaits_exports();
+        if !awaits_exports {
+            pause = SHELL_EXPORTS_PAUSE;
+        }
         tokio::select! {
             biased;
             () = shell.wanted.notified() => {}
             _ = death.told() => {
+                shell.memory.borrow_mut().hear_rest(process);
                 commands.launcher.return_lease(process.lease.as_ref());
                 *place = None;
                 return;
@@ -64,10 +73,26 @@ pub(super) async fn read(commands: Rc<Commands>, shell: Rc<Shell>, pid: i32) {
             (stream, data) = read_any(&commands.buffers, stdout, stderr, terminal) => {
                 shell.idle.borrow_mut().push(stream, data);
             }
+            // Not at once: who reads line by line is woken for each, in the next script's time.
+            answer = later(answers, pause), if awaits_exports => {
+                pause = Duration::ZERO;
+                for said in reports.push(&answer) {
+                    if let Said::Exports { turn, exports } = said {
+                        shell.memory.borrow_mut().keep_exports(turn, exports);
+                    }
+                }
+            }
         }
         drop(place);
         tokio::task::yield_now().await;
     }
+}
+
+async fn later(answers: &AsyncDescriptor, pause: Duration) -> Vec<u8> {
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
+    }
+    answer(answers).await
 }
 
 #[cfg(test)]

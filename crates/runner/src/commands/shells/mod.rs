@@ -26,6 +26,7 @@ use crate::limits::{MAX_SHELL_QUEUE, MAX_SHELLS, SIGNAL_FOLLOW_UPS};
 use crate::tree::{Tree, send, send_all};
 use idle::IdleOutput;
 use process::Process;
+use report::Said;
 
 #[derive(Default)]
 pub(super) struct Shells {
@@ -51,6 +52,25 @@ struct Memory {
     cwd: Option<String>,
     exports: Vec<u8>,
     status: u8,
+    /// The last turn that was reported: what it exported comes behind the report.
+    reported: u64,
+}
+
+impl Memory {
+    fn keep_exports(&mut self, turn: u64, exports: Option<Vec<u8>>) {
+        if let Some(exports) = exports.filter(|_| turn == self.reported) {
+            self.exports = exports;
+        }
+    }
+
+    /// For a shell that does not say more.
+    fn hear_rest(&mut self, process: &mut Process) {
+        for said in process.reports.push(&drive::answer_now(&process.answers)) {
+            if let Said::Exports { turn, exports } = said {
+                self.keep_exports(turn, exports);
+            }
+        }
+    }
 }
 
 /// The script that runs, as those see it who signal it.

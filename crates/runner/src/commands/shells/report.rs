@@ -7,14 +7,23 @@ use super::words::LAST_WORDS;
 use crate::limits::MAX_SHELL_REPORT_BYTES;
 
 #[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    Report(Report),
+    /// Of the shell that reported this turn: a script that exports again what was exported. None
+    /// when that was too much.
+    Exports {
+        turn: u64,
+        exports: Option<Vec<u8>>,
+    },
+}
+
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) turn: u64,
     /// The script was interrupted, and the shell asked afterwards.
     pub(super) interrupted: bool,
     pub(super) status: u8,
     pub(super) cwd: String,
-    /// A script that exports again what was exported. None when that was too much.
-    pub(super) exports: Option<Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -24,28 +33,46 @@ pub(super) struct Reports {
     overlong: bool,
     /// The last ones. Something else may have been written before an answer.
     fields: VecDeque<Option<Vec<u8>>>,
+    /// Of the report whose exports come next.
+    reported: Option<u64>,
 }
 
-const FIELDS: usize = 4;
+const FIELDS: usize = 3;
 
 impl Reports {
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Report> {
-        let mut reports = Vec::new();
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Said> {
+        let mut said = Vec::new();
         for byte in bytes {
             if *byte == 0 {
                 let field = std::mem::take(&mut self.unread);
-                self.fields.push_back((!std::mem::take(&mut self.overlong)).then_some(field));
-                if self.fields.len() > FIELDS {
-                    self.fields.pop_front();
-                }
-                reports.extend(understand(&self.fields));
+                let field = (!std::mem::take(&mut self.overlong)).then_some(field);
+                said.extend(self.field(field));
             } else if self.unread.len() < MAX_SHELL_REPORT_BYTES {
                 self.unread.push(*byte);
             } else {
                 self.overlong = true;
             }
         }
-        reports
+        said
+    }
+
+    fn field(&mut self, field: Option<Vec<u8>>) -> Option<Said> {
+        if let Some(turn) = self.reported.take() {
+            self.fields.clear();
+            return Some(Said::Exports { turn, exports: field });
+        }
+        self.fields.push_back(field);
+        if self.fields.len() > FIELDS {
+            self.fields.pop_front();
+        }
+        let report = understand(&self.fields)?;
+        self.reported = Some(report.turn);
+        Some(Said::Report(report))
+    }
+
+    /// Whether a report has come and what was exported has not.
+    pub(super) fn awaits_exports(&self) -> bool {
+        self.reported.is_some()
     }
 }
 
@@ -62,37 +89,48 @@ pub(super) fn last_words(left: &[u8]) -> Option<(String, Vec<u8>)> {
 
 fn understand(fields: &VecDeque<Option<Vec<u8>>>) -> Option<Report> {
     let text = |place: usize| std::str::from_utf8(fields.get(place)?.as_ref()?).ok();
-    let (turn, status, cwd) = (text(1)?, text(2)?, text(3)?);
+    let (turn, status, cwd) = (text(0)?, text(1)?, text(2)?);
     let (turn, interrupted) = match turn.strip_suffix('!') {
         Some(turn) => (turn, true),
         None => (turn, false),
     };
     let (turn, status) = (turn.parse().ok()?, status.parse().ok()?);
-    let (cwd, exports) = (cwd.to_owned(), fields.front()?.clone());
-    Some(Report { turn, interrupted, status, cwd, exports })
+    Some(Report { turn, interrupted, status, cwd: cwd.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn report(turn: u64, interrupted: bool, status: u8, cwd: &str) -> Said {
+        Said::Report(Report { turn, interrupted, status, cwd: cwd.to_owned() })
+    }
+
     #[test]
     fn reports_are_found_however_they_are_cut() {
-        let wire = b"export A='x'\n\x003\x000\x00/a b\x00junk\x00\x001\x00\x004!\x00130\x00/\x00";
-        let first = Report {
-            turn: 3,
-            interrupted: false,
-            status: 0,
-            cwd: "/a b".to_owned(),
-            exports: Some(b"export A='x'\n".to_vec()),
-        };
+        let wire =
+            b"\x003\x000\x00/a b\x00export A='x'\n\x00junk\x00\x001\x00\x004!\x00130\x00/\x00\x00";
+        let exports = Some(b"export A='x'\n".to_vec());
+        let expected = [
+            report(3, false, 0, "/a b"),
+            Said::Exports { turn: 3, exports },
+            report(4, true, 130, "/"),
+            Said::Exports { turn: 4, exports: Some(Vec::new()) },
+        ];
         for size in 1..=wire.len() {
             let mut reports = Reports::default();
             let all: Vec<_> = wire.chunks(size).flat_map(|part| reports.push(part)).collect();
-            assert_eq!(all.len(), 2, "cut at {size}");
-            assert_eq!(all[0], first);
-            assert!(all[1].interrupted && all[1].turn == 4 && all[1].status == 130);
+            assert_eq!(all, expected, "cut at {size}");
+            assert!(!reports.awaits_exports());
         }
+    }
+
+    #[test]
+    fn a_forged_report_takes_nothing_from_the_true_one() {
+        let mut reports = Reports::default();
+        let all = reports.push(b"\x001\x000\x00/\x00\x007\x002\x00/tmp\x00export B\n\x00");
+        let exports = Some(b"export B\n".to_vec());
+        assert!(all.ends_with(&[report(7, false, 2, "/tmp"), Said::Exports { turn: 7, exports }]));
     }
 
     #[test]
@@ -110,8 +148,8 @@ mod tests {
     fn what_is_too_long_is_left_out_and_not_kept() {
         let mut reports = Reports::default();
         let long = vec![b'x'; MAX_SHELL_REPORT_BYTES + 1];
-        let wire = [long.as_slice(), b"\x001\x000\x00/\x00"].concat();
-        let all = reports.push(&wire);
-        assert_eq!((all.len(), &all[0].exports), (1, &None));
+        let wire = [b"\x001\x000\x00/\x00".as_slice(), &long, b"\x00"].concat();
+        let nothing = Said::Exports { turn: 1, exports: None };
+        assert_eq!(reports.push(&wire), [report(1, false, 0, "/"), nothing]);
     }
 }

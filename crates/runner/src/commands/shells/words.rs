@@ -57,11 +57,11 @@ builtin printf -v __sandbank %s \"$1\" && [[ ${{__sandbank-}} == \"$1\" ]] || if
 then unset -f builtin enable; enable builtin printf export exit return
 else POSIXLY_CORRECT=; unset -f builtin enable; unset POSIXLY_CORRECT
 enable builtin printf export exit return; fi || [[ 1 ]]
-{{ builtin export -p; builtin printf '\\0%s\\0%s\\0%s\\0' \"$1${{3-}}\" \"$__sandbank_code\" \
-\"${{DIRSTACK-${{PWD-}}}}\"; }} >&{own} || builtin exit \"$__sandbank_code\"; }}
+{{ builtin printf '\\0%s\\0%s\\0%s\\0' \"$1${{3-}}\" \"$__sandbank_code\" \"${{DIRSTACK-${{PWD-}}}}\"
+builtin export -p; builtin printf '\\0'; }} >&{own} || builtin exit \"$__sandbank_code\"; }}
 __sandbank_status() {{ builtin return \"$1\"; }}
 __sandbank_exit() {{ {{ builtin printf '%s\\0' '' {LAST_WORDS} \"${{DIRSTACK-${{PWD-}}}}\"; builtin export -p
-builtin printf '\\0'; }} >/proc/self/fd/{script}; }}
+builtin printf '\\0'; }} >|/proc/self/fd/{script}; }}
 readonly -f __sandbank __sandbank_status __sandbank_exit
 trap '\\__sandbank_exit' EXIT
 "
@@ -119,16 +119,17 @@ pub(super) fn mark(kind: ShellKind, mark: &str) -> String {
     format!("{printf} '%s' {mark} >&{terminal}\n")
 }
 
-/// Exported variables, turn, status and directory, each ended by a NUL. A shell that cannot say it
-/// any more ends with the script's status.
+/// Turn, status and directory, then the exported variables, each ended by a NUL. The variables come
+/// last: nobody waits for them. A shell that cannot say it any more ends with the script's status.
 fn answer(kind: ShellKind, turn: u64, again: &str) -> String {
     let [own, ..] = numbers(kind);
     match kind {
         ShellKind::Bash => format!("\\__sandbank {turn} \"$?\" {again}\n"),
         // No function of the user's can be called `unset` or `export`.
         ShellKind::Sh => format!(
-            "__sandbank=$?; \\unset -f command printf; {{ \\export -p; \\command printf \
-             '\\0%s\\0%s\\0%s\\0' {turn}{again} \"$__sandbank\" \"${{PWD-}}\"; }} >&{own} || \\exit \"$__sandbank\"\n"
+            "__sandbank=$?; \\unset -f command printf; {{ \\command printf '\\0%s\\0%s\\0%s\\0' \
+             {turn}{again} \"$__sandbank\" \"${{PWD-}}\"; \\export -p; \\command printf '\\0'; }} >&{own} || \
+             \\exit \"$__sandbank\"\n"
         ),
     }
 }

@@ -46,7 +46,7 @@ pub(super) async fn create(
     Once(body): Once<CreateBody>,
 ) -> ApiResult<Response> {
     let (id, made) = make(&app, &body).await?;
-    let info = app.orchestrator().inspect(&made.id).await;
+    let info = app.orchestrator().recall(&made.id).await;
     let info = info.map_err(|error| error::of_session(&id, error))?;
     tracing::info!(
         session = %id, sandbox = %made.id, image = %info.image, source = ?made.source,
