@@ -40,7 +40,7 @@ impl Known {
 
     fn is_object(&self, name: &str) -> bool {
         let below = |path: &&str| path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-        self.0.iter().any(|path| below(&path))
+        self.0.iter().any(below)
     }
 }
 
