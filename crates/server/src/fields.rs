@@ -90,6 +90,9 @@ fn bare(path: &str) -> String {
 }
 
 fn shown(name: &str) -> String {
+    if name.is_empty() {
+        return "\"\"".to_owned();
+    }
     let clean = |c: char| if c.is_control() { ' ' } else { c };
     name.chars().take(MAX_SHOWN_FIELD_CHARS).map(clean).collect()
 }
