@@ -7,11 +7,17 @@ set -euo pipefail
 server=${SANDBANK_URL:-http://127.0.0.1:8080}
 token=${SANDBANK_TOKEN:?set it to what is in the file "token" of the data directory}
 api() { curl --silent --show-error --fail-with-body -w '\n' -H "Authorization: Bearer $token" "$@"; }
+# The same for an answer that goes on to another program: a refusal is shown instead.
+ask() {
+    local answer
+    answer=$(api "$@") || { echo "$answer" >&2; return 1; }
+    echo "$answer"
+}
 # The text of one field of a JSON object; use jq where you have it.
 field() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
 
 echo "# create a sandbox"
-id=$(api "$server/v1/sandboxes" -d '{"sessionKey":"curl-'$$'","ports":[3000]}' | field sandboxId)
+id=$(ask "$server/v1/sandboxes" -d '{"sessionKey":"curl-'$$'","ports":[3000]}' | field sandboxId)
 sandbox=$server/v1/sandboxes/${id:?the server made none}
 trap 'echo "# delete it"; api -X POST "$sandbox:stop"' EXIT
 echo "$id"
@@ -32,7 +38,7 @@ api "$sandbox/files?path=site/index.html"
 
 echo "# serve it from inside, and reach it from outside"
 api "$sandbox/commands" -d '{"commandId":"server","cwd":"site","argv":["python3","-m","http.server","3000"]}'
-url=$(api "$sandbox/ports/3000" | field url)
+url=$(ask "$sandbox/ports/3000" | field url)
 # Until the server inside listens, the port answers 502.
 page=$(curl --silent --fail --retry 30 --retry-delay 1 "$url/index.html")
 echo "$url says: $page"

@@ -164,4 +164,9 @@ scripted=no expected=(
 )
 example curl.sh ./curl.sh
 
+if refused=$(SANDBANK_TOKEN=wrong ./curl.sh 2>&1) || [[ $refused != *Unauthorized* ]]; then
+    echo "FAIL curl.sh with a wrong token does not show the refusal: $refused"
+    failures=$((failures + 1))
+fi
+
 [ "$failures" -eq 0 ] || { echo "$failures of the examples failed" >&2; exit 1; }

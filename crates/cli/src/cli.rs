@@ -24,6 +24,7 @@ Look after sandboxes:
   port         Make a port reachable
   rm           Remove sandboxes
   image        List, import and remove images
+  workspace    List and remove kept workspaces
 
 This machine:
   serve        Start the server
@@ -78,6 +79,8 @@ pub(crate) enum Command {
     Rm(commands::rm::RmArgs),
     /// List, import and remove images
     Image(commands::image::ImageArgs),
+    /// List and remove kept workspaces
+    Workspace(commands::workspace::WorkspaceArgs),
     /// Start the server
     Serve(commands::serve::ServeArgs),
     /// Check what this machine can enforce

@@ -1,5 +1,7 @@
 //! How a command reaches a server: the one that was named, the one that runs, or one of its own.
 
+use sandbank_server::config::Settings;
+
 use crate::client::{Client, TOKEN_IS_MISSING};
 use crate::context::Context;
 use crate::daemon::{Daemon, OwnDaemon};
@@ -33,14 +35,14 @@ impl Connection {
         let settings = locate::settings()?;
         match (locate::running(&settings).await?, reach) {
             (Found::Server(client), _) => Ok(Self { client, own: None }),
-            (Found::Closed { url }, Reach::Running | Reach::OrLeftBehind) => Err(closed(&url)),
+            (Found::Closed { url }, Reach::Running | Reach::OrLeftBehind) => {
+                Err(closed(&url, &settings))
+            }
             (Found::Nothing, Reach::OrLeftBehind) if Daemon::was_in(&settings.data_dir) => {
                 let own = OwnDaemon::start_briefly(settings).await?;
                 Ok(Self { client: own.client().clone(), own: Some(own) })
             }
-            (Found::Nothing, Reach::Running | Reach::OrLeftBehind) => {
-                Err(nothing_runs(&settings.server.bind.to_string()))
-            }
+            (Found::Nothing, Reach::Running | Reach::OrLeftBehind) => Err(nothing_runs(&settings)),
             (_, Reach::OrOwn { keep }) => {
                 let own = OwnDaemon::start(&context.ui, settings, keep).await?;
                 Ok(Self { client: own.client().clone(), own: Some(own) })
@@ -56,12 +58,21 @@ impl Connection {
     }
 }
 
-fn nothing_runs(address: &str) -> Failure {
-    Failure::new(Exit::Unreachable, format!("no server runs at http://{address}"))
-        .hint("start one with `sandbank serve`, or set SANDBANK_URL to where it runs")
+fn nothing_runs(settings: &Settings) -> Failure {
+    let (address, data) = (settings.server.bind, settings.data_dir.display());
+    let message =
+        format!("no server runs at http://{address}, and none has the data directory {data}");
+    Failure::new(Exit::Unreachable, message).hint(
+        "start one with `sandbank serve`; if one runs elsewhere, set SANDBANK_DATA_DIR to its data \
+         directory, or SANDBANK_URL (or --url) to its address and SANDBANK_TOKEN",
+    )
 }
 
-fn closed(url: &str) -> Failure {
-    Failure::new(Exit::NotPermitted, format!("the server at {url} wants a token we do not have"))
-        .hint(TOKEN_IS_MISSING)
+/// It is at the usual address, but not in the directory that we look into.
+fn closed(url: &str, settings: &Settings) -> Failure {
+    let data = settings.data_dir.display();
+    let message = format!(
+        "the server at {url} has another data directory than {data}, so we do not have its token"
+    );
+    Failure::new(Exit::NotPermitted, message).hint(TOKEN_IS_MISSING)
 }

@@ -88,6 +88,7 @@ async fn with_runtime(context: &Context, command: Command) -> Result<u8, Failure
         Command::Port(args) => commands::port::run(context, args).await,
         Command::Rm(args) => commands::rm::run(context, args).await,
         Command::Image(args) => commands::image::run(context, args).await,
+        Command::Workspace(args) => commands::workspace::run(context, args).await,
         Command::Serve(args) => commands::serve::run(context, args).await,
         Command::Doctor(args) => commands::doctor::run(context, args).await,
         Command::Bench(args) => commands::bench::run(context, args).await,

@@ -68,6 +68,10 @@ fn usage_errors_are_one_sentence_with_a_hint_and_code_64() {
     refused(&run(&["rm"]), 64, "no sandbox is named", "`sandbank rm --all` removes every one");
     refused(&run(&["cp", "a", "b"]), 64, "neither place is in a sandbox", "SANDBOX:PATH");
     refused(&run(&["cp", "x:a", "y:b"]), 64, "both places", "first");
+    let apart = run(&["exec", "x", "--shell", "build", "--", "make"]);
+    refused(&apart, 64, "\"build\" after --shell", "write --shell=build");
+    refused(&run(&["workspace"]), 64, "a command is missing", "sandbank workspace --help");
+    refused(&run(&["workspace", "rm", "../x"]), 64, "not a workspace's name", "workspace rm");
     refused(&run(&["run", "--env", "NOT_SET_HERE", "--", "true"]), 64, "NOT_SET_HERE", "VALUE");
     refused(&run(&["shell", "x", "--image", "y"]), 64, "cannot be used with", "--help");
     refused(&run(&["shell"]), 64, "needs a terminal", "sandbank exec");
@@ -83,8 +87,14 @@ fn commands_that_need_a_server_say_so_with_code_69() {
         &["rm", "x"],
         &["port", "x"],
         &["cp", "x:a", "b"],
+        &["workspace", "ls"],
+        &["workspace", "rm", "project"],
     ] {
-        refused(&run(words), 69, "no server runs at http://127.0.0.1:", "sandbank serve");
+        let output = run(words);
+        refused(&output, 69, "no server runs at http://127.0.0.1:", "sandbank serve");
+        for name in ["SANDBANK_DATA_DIR", "SANDBANK_URL", "--url"] {
+            refused(&output, 69, "none has the data directory /", name);
+        }
     }
     let output = run(&["ps", "--url", "http://127.0.0.1:1"]);
     refused(&output, 69, "no server answers at http://127.0.0.1:1", "SANDBANK_URL");
@@ -195,7 +205,8 @@ fn a_token_is_never_sent_to_a_stranger_on_the_servers_port() {
     std::fs::create_dir(dir.path().join("data")).unwrap();
     std::fs::write(dir.path().join("data/token"), "very-secret\n").unwrap();
     let output = command.env("SANDBANK_PORT", port).output().unwrap();
-    refused(&output, 77, "wants a token we do not have", "SANDBANK_TOKEN");
+    refused(&output, 77, "has another data directory than /", "SANDBANK_TOKEN");
+    refused(&output, 77, "do not have its token", "SANDBANK_DATA_DIR");
     let seen = listener.join().unwrap().to_lowercase();
     assert!(seen.contains("get /v1/health") && !seen.contains("very-secret"), "{seen}");
 }

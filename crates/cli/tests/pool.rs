@@ -102,6 +102,9 @@ async fn a_killed_daemons_pool_is_replaced_and_nothing_is_left_in_the_end() -> a
     let now = machines(daemon.data_dir());
     assert!(now.is_disjoint(&left) && now.contains(&id) && now.len() == 3, "{left:?} {now:?}");
     assert_eq!(api.run(&id, "echo $COLOUR").await?.1, "of kept\n");
+    let log = std::fs::read_to_string(daemon.log_path())?;
+    assert_eq!(log.matches("taking back a pooled machine").count(), 2, "{}", daemon.log_tail());
+    assert!(!log.contains("without an owner"), "known leftovers are no surprise");
     daemon.finish().await
 }
 

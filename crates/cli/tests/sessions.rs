@@ -190,6 +190,29 @@ async fn directories_survive_the_way_in_and_out() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keys_with_colons_are_told_from_the_paths_behind_them() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start(SANDBANK).await?;
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("file");
+    std::fs::write(&file, "hello")?;
+    let file = file.to_str().unwrap();
+    let api = daemon.api()?;
+    let (short, long) = (api.create("chat").await?, api.create("chat:1").await?);
+    for to in ["chat:1:a", "chat:1:", "chat:1:/workspace/b", "chat:./1:c"] {
+        succeeded(&run(&daemon, &["cp", file, to]));
+    }
+    assert_eq!(succeeded(&run(&daemon, &["exec", &long, "--", "ls"])), "a\nb\nfile\n");
+    assert_eq!(succeeded(&run(&daemon, &["exec", &short, "--", "ls"])), "1:c\n");
+    assert_eq!(succeeded(&run(&daemon, &["cp", "chat:1:a", "-"])), "hello");
+    api.stop(&long).await?;
+    assert_eq!(succeeded(&run(&daemon, &["cp", "chat:1:c", "-"])), "hello", "a path again");
+    daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_copied_link_keeps_its_name_and_brings_what_it_points_to() -> anyhow::Result<()> {
     if skip_unless_root() {
         return Ok(());

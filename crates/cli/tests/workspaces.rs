@@ -108,5 +108,52 @@ async fn the_command_line_comes_back_to_a_workspace_by_its_name() -> anyhow::Res
     let id = api.create_with(keeping("shown", "project")).await?;
     let shown = output(daemon.cli(), &["inspect", &id])?;
     ensure!(shown.lines().any(|l| l.starts_with("workspace") && l.ends_with("project")), "{shown}");
+
+    let listed = output(daemon.cli(), &["workspace", "ls"])?;
+    let row = listed.lines().find(|line| line.starts_with("project")).unwrap_or_default();
+    ensure!(listed.starts_with("NAME\tSIZE\tQUOTA\tSANDBOXES\n") && row.ends_with(&id), "{listed}");
+    let listed: Value =
+        serde_json::from_str(&output(daemon.cli(), &["workspace", "ls", "--json"])?)?;
+    ensure!(listed[0]["id"] == "project" && listed[0]["in_use_by"] == json!([id]), "{listed}");
+    let refused = |args: &[&str], said: &str, hint: &str| -> anyhow::Result<()> {
+        let output = daemon.cli().args(args).output()?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.code() == Some(1), "{text}");
+        ensure!(text.contains(said) && text.contains(hint), "{text}");
+        Ok(())
+    };
+    refused(&["workspace", "rm", "project"], "is in use by sandbox", "`sandbank rm`")?;
+    refused(&["workspace", "rm", "other"], "no workspace \"other\"", "`sandbank workspace ls`")?;
+    api.stop(&id).await?;
+    ensure!(output(daemon.cli(), &["workspace", "rm", "project"])? == "project\n");
+    ensure!(output(daemon.cli(), &["workspace", "ls", "--json"])?.trim() == "[]");
+    daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caretaker_leaves_a_workspace_the_quota_it_has() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start(SANDBANK).await?;
+    let api = daemon.api()?;
+    let mut body = keeping("first", "project");
+    body["resources"] = json!({ "diskMb": 48 });
+    let (status, made) = api.try_call("POST", "/v1/sandboxes", Some(body)).await?;
+    if status == 503 && made["code"] == "control_unavailable" {
+        println!("skipped: no quota is enforced here: {made}");
+        return daemon.finish().await;
+    }
+    ensure!(status == 200, "{made}");
+    api.stop(made["sandboxId"].as_str().unwrap_or_default()).await?;
+    let write = json!({ "path": "file", "text": "x" });
+    for (workspace, quota) in [("project", 48u64 << 20), ("new-one", 8192 << 20)] {
+        let route = format!("/v1/workspaces/{workspace}/fs/write");
+        api.call("POST", &route, Some(write.clone())).await?;
+        let listed = api.call("GET", "/v1/workspaces", None).await?;
+        let is_it = |one: &&Value| one["id"] == workspace;
+        let seen = listed["workspaces"].as_array().and_then(|all| all.iter().find(is_it));
+        ensure!(seen.is_some_and(|one| one["quota_bytes"] == quota), "{workspace}: {listed}");
+    }
     daemon.finish().await
 }

@@ -114,6 +114,16 @@ pub trait Engine: Send + Sync + 'static {
         Ok(false)
     }
 
+    /// Removes a kept workspace that nobody has and that nothing is in; says whether it did.
+    async fn remove_empty_workspace(&self, _id: &WorkspaceId) -> Result<bool, EngineError> {
+        Ok(false)
+    }
+
+    /// What a kept workspace may take on disk; none where nothing holds it to that.
+    async fn workspace_quota(&self, _id: &WorkspaceId) -> Result<Option<u64>, EngineError> {
+        Ok(None)
+    }
+
     /// Gives back pooled ingredients. Machines keep running.
     async fn shutdown(&self);
 }

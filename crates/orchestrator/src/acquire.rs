@@ -69,7 +69,7 @@ async fn from_anywhere(
     let Some(member) = member else {
         context.store.sandboxes().insert(&row).await?;
         reach(Point::RowInserted)?;
-        make(context, spec, &row).await?;
+        make(context, sandbox, spec, &row).await?;
         return Ok(AcquireSource::Cold);
     };
     reach(Point::EngineCreated)?;
@@ -86,7 +86,7 @@ async fn from_anywhere(
         drop(member);
         sandbox.link.forget().await;
         context.engine.destroy(&spec.id).await?;
-        make(context, spec, &row).await?;
+        make(context, sandbox, spec, &row).await?;
         return Ok(AcquireSource::Cold);
     }
     announce(context, &row, AcquireSource::Pool);
@@ -105,15 +105,17 @@ async fn prepare(member: &Member, spec: &MachineSpec) -> Result<(), Orchestrator
 /// crash.
 async fn make(
     context: &Context,
+    sandbox: &SharedSandbox,
     spec: &MachineSpec,
     row: &SandboxRow,
 ) -> Result<(), OrchestratorError> {
     announce(context, row, AcquireSource::Cold);
     let _turn = context.turns.take().await?;
+    workspaces::look(context, sandbox).await?;
     let machine = context.engine.create(spec).await?;
-    workspaces::announce(context, &machine, spec);
     reach(Point::EngineCreated)?;
     context.store.sandboxes().set_state(&row.id, RowState::Running, None).await?;
+    workspaces::announce(context, &machine, spec);
     reach(Point::RowRunning)
 }
 

@@ -58,7 +58,7 @@ impl Attached {
     /// makes a second start attach to the first.
     pub async fn start(&self, spec: &CommandSpec) -> Result<Started, OrchestratorError> {
         let started = self.run(|client| async move { client.start(spec).await }).await?;
-        self.note(&started);
+        self.note(spec, &started);
         Ok(started)
     }
 
@@ -72,12 +72,15 @@ impl Attached {
         let call =
             |client: RunnerClient| async move { client.start_and_wait(spec, patience).await };
         let started = self.run(call).await?;
-        self.note(&started);
+        self.note(spec, &started);
         Ok(started)
     }
 
-    fn note(&self, started: &Started) {
+    fn note(&self, spec: &CommandSpec, started: &Started) {
         if !started.attached {
+            if let Some(shell) = &spec.shell {
+                self.sandbox.scripts.note(&shell.name, &spec.id);
+            }
             let status = Box::new(started.status.clone());
             let _ = self.sandbox.mailbox.send(Message::CommandStarted(status));
         }

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use sandbank_protocol::ShellName;
+use sandbank_channel::ChannelError;
+use sandbank_protocol::{CommandState, CommandStatus, FaultCode, ShellName};
 use sandbank_store::SandboxRow;
 
 use crate::context::Context;
@@ -63,7 +64,33 @@ pub(crate) async fn shell_directory(
         return Ok(None);
     }
     let channel = sandbox.channel_after(0).await?;
+    // One or two questions, as a rule: of the newest script, and of the one before it if it runs.
+    for script in sandbox.scripts.of(shell) {
+        let status = match channel.client.command(&script).await {
+            Ok(status) => status,
+            Err(ChannelError::Refused(fault)) if fault.code == FaultCode::NotFound => break,
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(cwd) = status.shell.and_then(|used| used.cwd) {
+            sandbox.scripts.forget_before(shell, &script);
+            return Ok(Some(cwd));
+        }
+    }
+    // The daemon was not there when they were started, or the runner has forgotten them.
     let statuses = channel.client.commands().await?;
-    let mut shells = statuses.into_iter().rev().filter_map(|status| status.shell);
-    Ok(shells.find_map(|used| used.cwd.filter(|_| used.name == *shell)))
+    let cwd = |status: &CommandStatus| status.shell.clone().filter(|used| used.name == *shell)?.cwd;
+    let Some(newest) = statuses.iter().rposition(|status| cwd(status).is_some()) else {
+        return Ok(None);
+    };
+    // A script that waits does not say for which shell: as long as there may be one, they are listed.
+    let waits =
+        |status: &CommandStatus| status.state == CommandState::Running && status.shell.is_none();
+    if !statuses[newest..].iter().any(waits) {
+        let is_of_it =
+            |status: &&CommandStatus| status.shell.as_ref().is_some_and(|used| used.name == *shell);
+        for status in statuses[newest..].iter().filter(is_of_it) {
+            sandbox.scripts.note(shell, &status.id);
+        }
+    }
+    Ok(cwd(&statuses[newest]))
 }

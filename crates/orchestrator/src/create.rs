@@ -13,9 +13,17 @@ use crate::registry::Claim;
 use crate::sandbox::{Facts, Message, SharedSandbox};
 use crate::{AcquireSource, CreateRequest, Created, OrchestratorError, ports, room, workspaces};
 
+/// Whether a caller may be given a sandbox that has a kept workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Allowed,
+    Refused,
+}
+
 pub(crate) async fn create(
     context: &Arc<Context>,
     request: CreateRequest,
+    kept: Kept,
 ) -> Result<Created, OrchestratorError> {
     let waiting = room::Patience::new(context.settings.create_deadline);
     loop {
@@ -25,6 +33,11 @@ pub(crate) async fn create(
                 driver.spawn(beginning);
                 sandbox.ready().await?;
                 return Ok(answer(&sandbox, true));
+            }
+            Claim::Existing(sandbox)
+                if kept == Kept::Refused && sandbox.facts.workspace.is_some() =>
+            {
+                return Err(OrchestratorError::KeptWorkspace);
             }
             Claim::Existing(sandbox) => match reconnect(context, &sandbox, &request).await {
                 // It ended under our hands and has given up its key: make a new one.

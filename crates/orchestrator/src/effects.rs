@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::lifecycle::{Event, Observed, Standing, State};
 use crate::limits::{OBSERVE_DEADLINE, WATCH_RETRY};
 use crate::sandbox::{Message, Sandbox, SharedSandbox};
-use crate::{Cause, OrchestratorError, PostMortem, SandboxState};
+use crate::{Cause, OrchestratorError, PostMortem, SandboxState, workspaces};
 
 pub(crate) fn row(context: &Context, sandbox: &Sandbox, state: &State) -> SandboxRow {
     let facts = &sandbox.facts;
@@ -157,7 +157,13 @@ pub(crate) async fn collect(
     let _ = sandbox.mailbox.send(Message::Collected(Box::new(collected)));
 }
 
-pub(crate) async fn destroy(context: Arc<Context>, sandbox: SharedSandbox, attempt: u32) {
+/// `never_was` is said of one that could not be made.
+pub(crate) async fn destroy(
+    context: Arc<Context>,
+    sandbox: SharedSandbox,
+    attempt: u32,
+    never_was: bool,
+) {
     let id = sandbox.id();
     let destroyed: Result<(), OrchestratorError> = async {
         context.engine.destroy(id).await?;
@@ -165,7 +171,12 @@ pub(crate) async fn destroy(context: Arc<Context>, sandbox: SharedSandbox, attem
     }
     .await;
     match destroyed {
-        Ok(()) => sandbox.send(Event::Destroyed { attempt }),
+        Ok(()) => {
+            if never_was {
+                workspaces::tidy(&context, &sandbox).await;
+            }
+            sandbox.send(Event::Destroyed { attempt });
+        }
         Err(error) => {
             tracing::error!(sandbox = %id, %error, attempt, "a machine was not destroyed");
             let detail = json!({ "attempt": attempt, "error": error.to_string() });

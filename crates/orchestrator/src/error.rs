@@ -23,6 +23,9 @@ pub enum OrchestratorError {
     Paused(SandboxId),
     #[error("{0}")]
     Conflict(String),
+    /// For a caller who may not open one.
+    #[error("the sandbox has a kept workspace")]
+    KeptWorkspace,
     #[error(
         "Port {port} is not enabled for this sandbox. Set ports=[{port}] when creating the sandbox."
     )]
@@ -76,6 +79,7 @@ impl OrchestratorError {
             Self::AtLimit { .. } => "at_limit",
             Self::Paused(_) => "sandbox_paused",
             Self::Conflict(_) => "conflict",
+            Self::KeptWorkspace => "unauthorized",
             Self::PortNotAllowed { .. } => "port_not_allowed",
             Self::PublishFailed { .. } => "publish_failed",
             Self::CreateTimedOut(_) => "create_timed_out",
@@ -110,6 +114,7 @@ impl OrchestratorError {
             Self::Engine(error) => return engine_hint(error),
             Self::Store(error) => return error.hint(),
             Self::Conflict(_)
+            | Self::KeptWorkspace
             | Self::PublishFailed { .. }
             | Self::Channel(_)
             | Self::Internal(_) => return None,

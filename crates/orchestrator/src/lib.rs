@@ -31,6 +31,7 @@ mod registry;
 mod request;
 mod room;
 mod sandbox;
+mod scripts;
 mod settings;
 mod shutdown;
 mod status;

@@ -47,6 +47,13 @@ pub(crate) const EVENTS_PER_WRITE: usize = 256;
 /// Events kept in the store; older ones are forgotten.
 pub(crate) const KEPT_EVENTS: u64 = 10_000;
 
+/// Scripts of one shell that are remembered: more than may wait for it, so that one that has ended
+/// is among them.
+pub(crate) const SCRIPTS_PER_SHELL: usize = 128;
+
+/// Shells of one sandbox whose scripts are remembered: more than it may have.
+pub(crate) const SHELLS_REMEMBERED: usize = 64;
+
 /// Commands named in a post-mortem, and how many of them have their output read.
 pub(crate) const POST_MORTEM_COMMANDS: usize = 20;
 pub(crate) const POST_MORTEM_OUTPUTS: usize = 3;

@@ -18,6 +18,7 @@ use crate::acquire::Acquired;
 use crate::clock::{Clock, SystemClock};
 use crate::containment::{self, Clearance, Containment, SelfTest, Tested};
 use crate::context::Context;
+use crate::create::Kept;
 use crate::events::EventLog;
 use crate::lifecycle::{Rules, Standing};
 use crate::pool::{self, Pool};
@@ -93,7 +94,24 @@ impl Orchestrator {
     /// and exactly one of them is told that it was created. A caller that goes away leaves a
     /// whole sandbox, or none.
     pub async fn create(&self, request: CreateRequest) -> Result<Created, OrchestratorError> {
-        create::create(&self.context, request).await
+        create::create(&self.context, request, Kept::Allowed).await
+    }
+
+    /// The same for a caller who may open no kept workspace, not by a sandbox's key either: the
+    /// sandbox that has one is neither given nor touched.
+    pub async fn create_without_kept(
+        &self,
+        request: CreateRequest,
+    ) -> Result<Created, OrchestratorError> {
+        if request.workspace.is_some() {
+            return Err(OrchestratorError::KeptWorkspace);
+        }
+        create::create(&self.context, request, Kept::Refused).await
+    }
+
+    /// Asks nobody.
+    pub fn find_living(&self, id: &SandboxId) -> Option<SandboxInfo> {
+        Some(self.context.registry.find(id)?.info(&*self.context.clock))
     }
 
     /// Everything that may have a machine, oldest first. Busy ones are asked again.
@@ -267,6 +285,14 @@ impl Orchestrator {
 
     pub async fn has_workspace(&self, id: &WorkspaceId) -> Result<bool, OrchestratorError> {
         Ok(self.context.engine.has_workspace(id).await?)
+    }
+
+    /// What the workspace may take on disk, where something holds it to that.
+    pub async fn workspace_quota(
+        &self,
+        id: &WorkspaceId,
+    ) -> Result<Option<u64>, OrchestratorError> {
+        Ok(self.context.engine.workspace_quota(id).await?)
     }
 
     /// A running sandbox that has the workspace, through which its files can be reached.

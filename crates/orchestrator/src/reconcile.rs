@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::driver::{self, Beginning};
 use crate::lifecycle::{Ending, Phase, State, Step};
 use crate::sandbox::Facts;
+use crate::sweep::Found;
 use crate::{Cause, OrchestratorError, clock, ports, sweep};
 
 /// How long the engine may take to say of what a machine died before anybody watched.
@@ -32,7 +33,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>) -> Result<(), Orchestrator
         let machine = standing.get(&row.id).copied();
         take_over(context, &row, machine).await?;
     }
-    sweep::destroy_ownerless(context, &machines).await;
+    sweep::destroy_ownerless(context, &machines, Found::AtStart).await;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! One sandbox as the rest of the daemon holds it: its unchanging facts, a mailbox to the task
 //! that owns its state, and a view of that state.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId, WorkspaceId};
@@ -15,6 +16,7 @@ use crate::lifecycle::{Event, Phase, Standing, State};
 use crate::limits::{DEATH_NOTICE, FRESH_LOOK};
 use crate::link::{Channel, Link};
 use crate::ports::PortTable;
+use crate::scripts::Scripts;
 use crate::{AcquireSource, Cause, OrchestratorError, SandboxInfo, SandboxKey, SandboxState};
 
 pub(crate) struct Sandbox {
@@ -23,6 +25,9 @@ pub(crate) struct Sandbox {
     pub(crate) ports: PortTable,
     /// Set when it has a machine that was not there before the daemon.
     pub(crate) source: OnceLock<AcquireSource>,
+    /// Its kept workspace was not there when its machine was about to be made.
+    pub(crate) makes_workspace: AtomicBool,
+    pub(crate) scripts: Scripts,
     pub(crate) mailbox: mpsc::UnboundedSender<Message>,
     pub(crate) view: watch::Receiver<View>,
 }

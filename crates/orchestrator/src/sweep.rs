@@ -46,7 +46,7 @@ async fn sweep(context: &Context) -> Result<(), OrchestratorError> {
     let no_canaries = context.clearance.canaries.try_lock();
     let machines = compare(context, true).await?;
     if no_canaries.is_ok() {
-        destroy_ownerless(context, &machines).await;
+        destroy_ownerless(context, &machines, Found::Later).await;
     }
     drop(no_canaries);
     context.store.post_mortems().prune(context.settings.keep_post_mortems).await?;
@@ -91,8 +91,16 @@ fn is_standing(sandbox: &SharedSandbox) -> bool {
     matches!(sandbox.view.borrow().state.phase, Phase::Running | Phase::Paused)
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Before this daemon made any: with a pool, such machines are what a killed one left of it.
+    AtStart,
+    Later,
+}
+
 /// Machines that no sandbox owns are destroyed, a few at a time; failures wait for the next sweep.
-pub(crate) async fn destroy_ownerless(context: &Context, machines: &[Machine]) {
+pub(crate) async fn destroy_ownerless(context: &Context, machines: &[Machine], found: Found) {
+    let of_pool = found == Found::AtStart && !context.settings.pool.is_empty();
     let ownerless: Vec<SandboxId> = machines
         .iter()
         // In this order: what the pool has no more, the registry has already.
@@ -104,7 +112,12 @@ pub(crate) async fn destroy_ownerless(context: &Context, machines: &[Machine]) {
         .for_each_concurrent(CONCURRENT_DESTROYS, async |id| {
             let destroyed = context.engine.destroy(&id).await;
             let error = destroyed.err().map(|error| error.to_string());
-            tracing::warn!(machine = %id, ?error, "a machine without an owner was found");
+            match &error {
+                None if of_pool => {
+                    tracing::info!(machine = %id, "taking back a pooled machine of the daemon before");
+                }
+                _ => tracing::warn!(machine = %id, ?error, "a machine without an owner was found"),
+            }
             context.events.emit("engine.ownerless", Some(&id), json!({ "error": error }));
         })
         .await;

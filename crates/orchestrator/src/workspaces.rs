@@ -1,6 +1,8 @@
 //! Kept workspaces: who may have which, and what is told of them. They are the engine's; there is
 //! no table of them.
 
+use std::sync::atomic::Ordering;
+
 use sandbank_engine::{EngineError, Machine, MachineSpec, SandboxId, WorkspaceId};
 use serde_json::json;
 
@@ -28,6 +30,26 @@ pub(crate) fn same(sandbox: &Sandbox, request: &CreateRequest) -> Result<(), Orc
         None => "a workspace of its own".to_owned(),
     };
     Err(OrchestratorError::Conflict(format!("the sandbox {} has this key, and {has}", facts.id)))
+}
+
+/// Before a machine is made: a workspace that is not there yet will be made for it.
+pub(crate) async fn look(context: &Context, sandbox: &Sandbox) -> Result<(), OrchestratorError> {
+    if let Some(workspace) = &sandbox.facts.workspace
+        && !context.engine.has_workspace(workspace).await?
+    {
+        sandbox.makes_workspace.store(true, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// The machine of a create that failed is gone: so is what was made for it, unless somebody else
+/// has used it meanwhile.
+pub(crate) async fn tidy(context: &Context, sandbox: &Sandbox) {
+    let made = sandbox.makes_workspace.load(Ordering::Relaxed);
+    let Some(workspace) = sandbox.facts.workspace.as_ref().filter(|_| made) else { return };
+    if let Err(error) = context.engine.remove_empty_workspace(workspace).await {
+        tracing::warn!(%workspace, %error, "the empty workspace of a failed create stays");
+    }
 }
 
 pub(crate) fn announce(context: &Context, machine: &Machine, spec: &MachineSpec) {

@@ -14,6 +14,7 @@ mod data_dir_health;
 mod dialects;
 mod error;
 mod extract;
+mod fields;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;

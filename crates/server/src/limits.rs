@@ -10,6 +10,19 @@ pub(crate) const MAX_CONFIG_FILE_BYTES: u64 = 1 << 20;
 /// A YAML file that nests deeper is refused at start.
 pub(crate) const MAX_YAML_DEPTH: usize = 8;
 
+/// Unknown fields of one body that are named; of more it is only said that there are.
+pub(crate) const MAX_FIELD_WARNINGS: usize = 16;
+
+/// The name of an unknown field is shown this long.
+pub(crate) const MAX_SHOWN_FIELD_CHARS: usize = 64;
+
+/// Of each stream of a command that is started with `wait=true`, this much of its end is in the
+/// answer; what came before is counted.
+pub(crate) const MAX_TAIL_BYTES: usize = 64 << 10;
+
+/// Time for that to be read; then the answer is without it.
+pub(crate) const TAIL_PATIENCE: Duration = Duration::from_secs(5);
+
 /// What a runner says is cut to this many characters in an error.
 pub(crate) const MAX_RUNNER_MESSAGE_CHARS: usize = 1000;
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbank import SandbankError
+from sandbank import SandbankError, Unauthorized
 from sandbank.location import is_loopback, locate
+from sandbank.sessions import SandboxClient
 
 
 @pytest.fixture
@@ -127,3 +128,17 @@ def test_loopback_is_an_address_and_not_a_likeness() -> None:
     assert is_loopback("http://127.1.2.3")
     for stranger in ("http://127.0.0.1.example.com", "http://10.0.0.1", "http://localhost.x"):
         assert not is_loopback(stranger), stranger
+
+
+async def test_a_sessions_client_says_which_variable_it_misses(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SANDKASTEN_API_KEY", raising=False)
+    with pytest.raises(Unauthorized) as refused:
+        SandboxClient()
+    assert refused.value.code == "no_api_key"
+    assert "SANDKASTEN_API_KEY" in refused.value.message
+    assert "SANDBANK_DATA_DIR" in str(refused.value.hint)
+    monkeypatch.setenv("SANDKASTEN_API_KEY", "a key")
+    await SandboxClient().close()
+    await SandboxClient("http://127.0.0.1:9999", "another").close()

@@ -69,6 +69,8 @@ export class Transport {
     } finally {
       lease.release();
     }
+    // No answer is empty. Chromium takes a head that was cut for a whole one, and its body for none.
+    if (text === "") throw connectionFailed(new Error("the answer broke off"));
     // All of it is here, so asking again would only bring the same.
     return parsed(text, response.status) as T;
   }

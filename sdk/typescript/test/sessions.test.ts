@@ -10,6 +10,22 @@ const server = theServer();
 const client = new SandboxClient({ baseUrl: server.url, apiKey: server.token });
 const image = process.env.SANDBANK_TEST_SESSION_IMAGE ?? "base";
 
+test("a client without an address or a key says which variable it misses", () => {
+  const { SANDBANK_URL, SANDBANK_TOKEN, SANDKASTEN_API_KEY } = process.env;
+  const failsWith = (options: { baseUrl?: string }, code: string, name: string): void =>
+    assert.throws(() => new SandboxClient(options), (error) => error instanceof SandbankError && error.code === code && error.message.includes(name));
+  try {
+    for (const name of ["SANDBANK_URL", "SANDBANK_TOKEN", "SANDKASTEN_API_KEY"]) delete process.env[name];
+    failsWith({}, "bad_url", "SANDBANK_URL");
+    failsWith({ baseUrl: server.url }, "no_api_key", "SANDKASTEN_API_KEY");
+    process.env.SANDKASTEN_API_KEY = "a key";
+    new SandboxClient({ baseUrl: server.url });
+  } finally {
+    delete process.env.SANDKASTEN_API_KEY;
+    Object.assign(process.env, { SANDBANK_URL, SANDBANK_TOKEN }, SANDKASTEN_API_KEY === undefined ? {} : { SANDKASTEN_API_KEY });
+  }
+});
+
 test("a session remembers, and tells what it ran", async () => {
   await using session = await client.createSession({ image });
   const first = await session.exec("mkdir -p sub && cd sub && x=42");

@@ -91,7 +91,35 @@ impl ClientError {
     }
 }
 
+/// The shape that the routes of sessions and workspaces have.
+#[derive(Debug, Deserialize)]
+struct SessionRefusal {
+    error_code: String,
+    message: String,
+    #[serde(default)]
+    details: SessionDetails,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SessionDetails {
+    code: Option<String>,
+    hint: Option<String>,
+}
+
 impl Refusal {
+    pub(super) fn read(body: &[u8]) -> Self {
+        match serde_json::from_slice::<SessionRefusal>(body) {
+            Ok(SessionRefusal { error_code, message, details }) => Self {
+                error: message,
+                code: details.code.or(Some(error_code)),
+                hint: details.hint,
+                ..Self::default()
+            },
+            Err(_) => serde_json::from_slice(body).unwrap_or_default(),
+        }
+    }
+
     /// sandboxd's clients expect two bare words; the code says more.
     fn sentence(&self) -> String {
         match (self.error.as_str(), self.code.as_deref()) {
@@ -133,6 +161,9 @@ impl Refusal {
                 Some("`sandbank ps` shows who uses it; remove those with `sandbank rm` first")
             }
             (404, "gone") => Some("`sandbank inspect SANDBOX` says why"),
+            (_, "workspace_in_use") => {
+                Some("`sandbank ps` shows who has it; remove those with `sandbank rm` first")
+            }
             _ => None,
         };
         let theirs = || self.hint.as_deref().filter(|hint| !hint.is_empty()).map(text::printable);
@@ -150,8 +181,10 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let said = text::printable(&error.to_string());
         match &error {
-            ClientError::Unreachable { .. } => Self::new(Exit::Unreachable, said)
-                .hint("start one with `sandbank serve`, or set SANDBANK_URL to where it runs"),
+            ClientError::Unreachable { .. } => Self::new(Exit::Unreachable, said).hint(
+                "start one with `sandbank serve`, or name another with SANDBANK_URL or --url; \
+                     without them the one that has SANDBANK_DATA_DIR is found",
+            ),
             ClientError::Broken { .. } => Self::new(Exit::Unreachable, said)
                 .hint("look whether the server still runs: `sandbank ps`"),
             ClientError::Nonsense { .. } => Self::new(Exit::Internal, said)
@@ -184,7 +217,7 @@ mod tests {
     use super::*;
 
     fn failure(status: u16, body: &str) -> Failure {
-        let mut refusal: Refusal = serde_json::from_str(body).unwrap();
+        let mut refusal = Refusal::read(body.as_bytes());
         refusal.status = status;
         ClientError::Refused(Box::new(refusal)).into()
     }
@@ -226,6 +259,18 @@ mod tests {
         };
         assert_eq!(hint(false), TOKEN_IS_MISSING);
         assert!(hint(true).contains("not this server's"), "{}", hint(true));
+    }
+
+    #[test]
+    fn a_refusal_of_the_sessions_routes_is_understood() {
+        let body = r#"{"error_code":"CONFLICT","message":"the workspace p is in use",
+            "details":{"code":"workspace_in_use","hint":"x"}}"#;
+        let failure = failure(409, body);
+        assert_eq!(
+            (failure.exit, failure.message.as_str()),
+            (Exit::Refused, "the workspace p is in use")
+        );
+        assert!(failure.hint.unwrap().contains("`sandbank rm`"));
     }
 
     #[test]

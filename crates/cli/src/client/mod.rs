@@ -10,6 +10,7 @@ mod follow;
 mod images;
 mod ndjson;
 mod sandboxes;
+mod workspaces;
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub(crate) use follow::{Follow, OutputStream, Record};
 pub(crate) use images::Image;
 pub(crate) use sandbank_server::config::Secret;
 pub(crate) use sandboxes::{Network, Resources, Sandbox, SandboxRequest, description};
+pub(crate) use workspaces::Workspace;
 
 use crate::limits::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, POOL_IDLE_TIMEOUT};
 use error::chain;
@@ -122,7 +124,7 @@ async fn refusal(response: Response) -> Refusal {
     let retry_after =
         retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
     let body = response.bytes().await.unwrap_or_default();
-    let mut refusal: Refusal = serde_json::from_slice(&body).unwrap_or_default();
+    let mut refusal = Refusal::read(&body);
     refusal.status = status.as_u16();
     refusal.retry_after = retry_after;
     if refusal.error.is_empty() {

@@ -162,6 +162,32 @@ impl Client {
         let sandboxes = self.sandboxes().await?;
         choose(name, &sandboxes.iter().map(description).collect::<Vec<_>>())
     }
+
+    /// The id behind the first of these names that there is, and its place.
+    pub(crate) async fn resolve_first(&self, names: &[&str]) -> Result<(String, usize), Failure> {
+        if let [only] = names {
+            return Ok((self.resolve(only).await?, 0));
+        }
+        let sandboxes = self.sandboxes().await?;
+        choose_first(names, &sandboxes.iter().map(description).collect::<Vec<_>>())
+    }
+}
+
+/// Of several readings of one text, all names of which were there to be typed.
+fn choose_first(names: &[&str], sandboxes: &[Sandbox]) -> Result<(String, usize), Failure> {
+    let exact = |name: &str| sandboxes.iter().find(|one| one.key == name || one.id == name);
+    let known = names.iter().enumerate().find_map(|(place, name)| Some((exact(name)?, place)));
+    if let Some((sandbox, place)) = known {
+        return Ok((sandbox.id.clone(), place));
+    }
+    let mut last = None;
+    for (place, name) in names.iter().enumerate() {
+        match choose(name, sandboxes) {
+            Ok(id) => return Ok((id, place)),
+            Err(failure) => last = Some(failure),
+        }
+    }
+    Err(last.unwrap_or_else(|| Failure::usage("no sandbox is named")))
 }
 
 /// A description the tables can use; missing fields are empty.
@@ -212,5 +238,15 @@ mod tests {
         assert_eq!(choose("sbab", &all).unwrap_err().exit, Exit::Usage);
         assert_eq!(choose("nope", &all).unwrap_err().exit, Exit::Refused);
         assert_eq!(choose("", &all).unwrap_err().exit, Exit::Refused);
+    }
+
+    #[test]
+    fn of_several_readings_the_first_name_that_there_is_counts() {
+        let all = [sandbox("sbabcd", "chat:1"), sandbox("sbqq", "chat"), sandbox("sbzz", "x")];
+        let first = |names: &[&str]| choose_first(names, &all).map_err(|failure| failure.message);
+        assert_eq!(first(&["chat:1", "chat"]), Ok(("sbabcd".to_owned(), 0)));
+        assert_eq!(first(&["chat:2", "chat"]), Ok(("sbqq".to_owned(), 1)));
+        assert_eq!(first(&["zz:a", "zz"]), Ok(("sbzz".to_owned(), 1)), "by the beginning of an id");
+        assert_eq!(first(&["yy:b", "yy"]), Err("there is no sandbox \"yy\"".to_owned()));
     }
 }

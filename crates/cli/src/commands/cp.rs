@@ -3,9 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::client::Client;
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
-use crate::copy::{self, Copied, Place};
+use crate::copy::{self, Copied, Place, Remote};
 use crate::failure::{Exit, Failure};
 use crate::ui::text;
 
@@ -17,8 +18,10 @@ Examples:
   sandbank cp sbx7:dist ./out
   sandbank cp sbx7:report.csv - | head   to standard output
   tar c . | sandbank cp - sbx7:all.tar   from standard input
+  sandbank cp chat:1:notes.txt .         by a key that has a colon
 
-A place in a sandbox is SANDBOX:PATH; relative paths are below the workspace. Copying onto a
+A place in a sandbox is SANDBOX:PATH; relative paths are below the workspace. Where a key has colons,
+the longest one that there is counts; SANDBOX:./PATH is for paths that have some. Copying onto a
 directory copies into it. Files are replaced as a whole or not at all.")]
 pub(crate) struct CpArgs {
     /// A local path, SANDBOX:PATH, or - for standard input
@@ -30,17 +33,17 @@ pub(crate) struct CpArgs {
 pub(crate) async fn run(context: &Context, args: CpArgs) -> Result<u8, Failure> {
     let (from, to) = (Place::parse(&args.from), Place::parse(&args.to));
     let copied = match (&from, &to) {
-        (Place::Remote { sandbox, path }, local) if !local.is_remote() => {
+        (Place::Remote(readings), local) if !local.is_remote() => {
             let connection = Connection::open(context, Reach::Running).await?;
-            let id = connection.client.resolve(sandbox).await?;
+            let (id, path) = find(&connection.client, readings).await?;
             copy::download(&context.ui, &connection.client, &id, path, local).await?
         }
-        (local, Place::Remote { sandbox, path }) if !local.is_remote() => {
+        (local, Place::Remote(readings)) if !local.is_remote() => {
             let connection = Connection::open(context, Reach::Running).await?;
-            let id = connection.client.resolve(sandbox).await?;
+            let (id, path) = find(&connection.client, readings).await?;
             copy::upload(&context.ui, &connection.client, &id, local, path).await?
         }
-        (Place::Remote { .. }, _) => {
+        (Place::Remote(_), _) => {
             let message = "both places are in sandboxes";
             return Err(Failure::usage(message).hint("copy to this machine first, then on"));
         }
@@ -50,6 +53,13 @@ pub(crate) async fn run(context: &Context, args: CpArgs) -> Result<u8, Failure> 
         }
     };
     report(context, &copied, to == Place::Standard)
+}
+
+/// The sandbox and the path, by the longest name that there is.
+async fn find<'a>(client: &Client, readings: &'a [Remote]) -> Result<(String, &'a str), Failure> {
+    let names: Vec<&str> = readings.iter().map(|reading| reading.sandbox.as_str()).collect();
+    let (id, place) = client.resolve_first(&names).await?;
+    Ok((id, &readings[place].path))
 }
 
 fn report(context: &Context, copied: &Copied, to_stdout: bool) -> Result<u8, Failure> {

@@ -65,6 +65,17 @@ impl ExecArgs {
     }
 }
 
+/// The name in `--shell NAME -- …`, which is a script's first word to whoever reads on.
+fn name_apart(words: &[String]) -> Option<&str> {
+    let own = words.iter().take_while(|word| *word != "--").count();
+    match &words[..own] {
+        [.., flag, name] if flag == "--shell" && !name.starts_with('-') && own < words.len() => {
+            Some(name)
+        }
+        _ => None,
+    }
+}
+
 const NEW_SHELL: &str = "the shell before had ended; this one had its directory and exported \
                          variables, and nothing else of it";
 
@@ -75,6 +86,14 @@ async fn was_restarted(client: &Client, sandbox: &str, command: &str) -> bool {
 }
 
 pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure> {
+    if args.shell.is_some() {
+        let words: Vec<String> =
+            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        if let Some(name) = name_apart(&words) {
+            let message = format!("{name:?} after --shell would be the script's first word");
+            return Err(Failure::usage(message).hint(format!("write --shell={name}")));
+        }
+    }
     let request = args.request()?;
     let mut interrupts = Interrupts::listen()?;
     let connection = Connection::open(context, Reach::Running).await?;
@@ -97,4 +116,27 @@ pub(crate) async fn run(context: &Context, args: ExecArgs) -> Result<u8, Failure
         context.ui.note(NEW_SHELL);
     }
     ending::report(context, &sandbox, &request.command_id, outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shells_name_without_its_equals_sign_is_noticed() {
+        let apart = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            name_apart(&words).map(str::to_owned)
+        };
+        assert_eq!(apart("sandbank exec sbx --shell build -- make"), Some("build".to_owned()));
+        for fine in [
+            "sandbank exec sbx --shell -- grep -- x",
+            "sandbank exec sbx --shell=build -- make",
+            "sandbank exec sbx --shell make all",
+            "sandbank exec sbx --shell --json -- make",
+            "sandbank exec --shell sbx cd",
+        ] {
+            assert_eq!(apart(fine), None, "{fine}");
+        }
+    }
 }

@@ -17,3 +17,4 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod token;
+pub(crate) mod workspace;

@@ -13,6 +13,6 @@ mod tally;
 mod upload;
 
 pub(crate) use download::download;
-pub(crate) use place::Place;
+pub(crate) use place::{Place, Remote};
 pub(crate) use tally::Copied;
 pub(crate) use upload::upload;

@@ -199,6 +199,14 @@ impl Engine for NativeEngine {
         workspaces::remove(&self.parts, id).await
     }
 
+    async fn remove_empty_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        workspaces::remove_empty(&self.parts, id).await
+    }
+
+    async fn workspace_quota(&self, id: &WorkspaceId) -> Result<Option<u64>, EngineError> {
+        workspaces::quota(&self.parts, id).await
+    }
+
     async fn shutdown(&self) {
         start::shutdown(&self.parts).await;
     }

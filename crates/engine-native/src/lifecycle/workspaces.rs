@@ -33,6 +33,25 @@ pub(super) async fn remove(parts: &Arc<Parts>, id: &WorkspaceId) -> Result<bool,
     .await
 }
 
+pub(super) async fn remove_empty(
+    parts: &Arc<Parts>,
+    id: &WorkspaceId,
+) -> Result<bool, EngineError> {
+    let (parts, id) = (Arc::clone(parts), id.clone());
+    blocking(move || {
+        parts.kept.remove_empty(&*parts.storage, &id, || !users(&parts, &id).is_empty())
+    })
+    .await
+}
+
+pub(super) async fn quota(
+    parts: &Arc<Parts>,
+    id: &WorkspaceId,
+) -> Result<Option<u64>, EngineError> {
+    let (parts, path) = (Arc::clone(parts), parts.kept.path(id));
+    blocking(move || if path.is_dir() { parts.storage.quota_of(&path) } else { Ok(None) }).await
+}
+
 /// For a machine whose record names it already. While several machines have it, the smallest of
 /// their quotas holds: what each of them was promised to be kept from is kept from.
 pub(super) fn provide(

@@ -123,13 +123,45 @@ impl Kept {
             if !by.is_empty() {
                 return Err(EngineError::WorkspaceInUse { id: id.clone(), by });
             }
-            match std::fs::rename(self.path(id), self.root.join(&doomed)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-                renamed => renamed.map_err(EngineError::io("remove the workspace"))?,
+            if !self.doom(id, &doomed)? {
+                return Ok(false);
             }
         }
+        self.finish_removal(storage, &doomed)
+    }
+
+    /// Only one that nobody has and that nothing is in; says whether it did.
+    pub(crate) fn remove_empty(
+        &self,
+        storage: &dyn Storage,
+        id: &WorkspaceId,
+        is_used: impl FnOnce() -> bool,
+    ) -> Result<bool, EngineError> {
+        let doomed = nobodys_name();
+        {
+            let _turn = self.turn();
+            let is_empty = || {
+                let entries = std::fs::read_dir(self.path(id));
+                entries.is_ok_and(|mut entries| entries.next().is_none())
+            };
+            if is_used() || !is_empty() || !self.doom(id, &doomed)? {
+                return Ok(false);
+            }
+        }
+        self.finish_removal(storage, &doomed)
+    }
+
+    /// Takes its name away; false when there is none of that name.
+    fn doom(&self, id: &WorkspaceId, doomed: &str) -> Result<bool, EngineError> {
+        match std::fs::rename(self.path(id), self.root.join(doomed)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            renamed => renamed.map_err(EngineError::io("remove the workspace")).map(|()| true),
+        }
+    }
+
+    fn finish_removal(&self, storage: &dyn Storage, doomed: &str) -> Result<bool, EngineError> {
         reach(Point::WorkspaceDoomed).map_err(EngineError::io("go on"))?;
-        storage.delete_in(&self.root, &doomed)?;
+        storage.delete_in(&self.root, doomed)?;
         reach(Point::WorkspaceRemoved).map_err(EngineError::io("go on"))?;
         Ok(true)
     }

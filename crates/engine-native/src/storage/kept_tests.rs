@@ -161,3 +161,20 @@ fn a_pool_is_unmounted_with_kept_ones_in_it_but_not_while_a_machine_has_one() {
         storage.close(false);
     }
 }
+
+#[test]
+fn only_an_empty_one_that_nobody_has_is_removed_as_such() {
+    for (_data, storage) in storages() {
+        let kept = Kept::open(&*storage).unwrap();
+        let project = id("project");
+        let (path, _) = kept.provide(&*storage, &project, || None).unwrap();
+        assert!(!kept.remove_empty(&*storage, &project, || true).unwrap(), "somebody has it");
+        std::fs::write(path.join("file"), "x").unwrap();
+        assert!(!kept.remove_empty(&*storage, &project, || false).unwrap(), "there is a file");
+        assert!(path.join("file").exists());
+        std::fs::remove_file(path.join("file")).unwrap();
+        assert!(kept.remove_empty(&*storage, &project, || false).unwrap());
+        assert!(!kept.remove_empty(&*storage, &project, || false).unwrap(), "there is none");
+        assert_eq!(names(storage.kept_root()), Vec::<String>::new());
+    }
+}

@@ -6,6 +6,7 @@ mod answers;
 mod perform;
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use crate::link::{Link, Reached};
 use crate::pool::Member;
 use crate::ports::PortTable;
 use crate::sandbox::{Facts, Hold, Message, Sandbox, SharedSandbox, View};
+use crate::scripts::Scripts;
 
 pub(crate) struct Driver {
     context: Arc<Context>,
@@ -73,7 +75,16 @@ pub(crate) fn sandbox(
     let (view, seen) = watch::channel(View { state: state.clone(), failure: None });
     let link = Link::new(facts.id.clone(), context.engine.clone(), mailbox.clone(), reached);
     let (ports, source) = (PortTable::default(), OnceLock::new());
-    let sandbox = Arc::new(Sandbox { facts, link, ports, source, mailbox, view: seen });
+    let sandbox = Arc::new(Sandbox {
+        facts,
+        link,
+        ports,
+        source,
+        makes_workspace: AtomicBool::new(false),
+        scripts: Scripts::default(),
+        mailbox,
+        view: seen,
+    });
     let frozen = state.phase == Phase::Paused;
     let driver = Driver {
         context: context.clone(),

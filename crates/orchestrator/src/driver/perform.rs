@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Driver;
 use crate::clock::lease_row;
 use crate::lifecycle::Action;
-use crate::{SandboxState, effects};
+use crate::{Cause, SandboxState, effects};
 
 impl Driver {
     pub(super) fn perform(&mut self, action: Action) {
@@ -34,7 +34,10 @@ impl Driver {
                 let known = self.commands.iter().cloned().collect();
                 self.work(effects::collect(context, sandbox, cause, known, answers));
             }
-            Action::Destroy { attempt } => self.work(effects::destroy(context, sandbox, attempt)),
+            Action::Destroy { attempt } => {
+                let never_was = matches!(self.state.cause(), Some(Cause::CreateFailed { .. }));
+                self.work(effects::destroy(context, sandbox, attempt, never_was));
+            }
             Action::Record { attempt } => {
                 let Some(cause) = self.state.cause().cloned() else { return };
                 let collected = self.collected.clone();

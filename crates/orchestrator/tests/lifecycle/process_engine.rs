@@ -266,6 +266,11 @@ impl Engine for ProcessEngine {
         if let Some(workspace) = &spec.workspace {
             self.users.lock().unwrap().insert(spec.id.clone(), workspace.clone());
         }
+        if spec.image.as_str() == "broken" {
+            let made = spec.workspace.as_ref().map(|id| std::fs::create_dir_all(self.kept(id)));
+            made.transpose().map_err(EngineError::io("make a workspace"))?;
+            return Err(EngineError::BadImage("told to fail".to_owned()));
+        }
         let process = self.start(spec)?;
         let pid = Some(process.pid.as_raw_nonzero().get());
         self.machines.lock().unwrap().insert(spec.id.clone(), process);
@@ -382,6 +387,11 @@ impl Engine for ProcessEngine {
             return Err(EngineError::WorkspaceInUse { id: id.clone(), by });
         }
         Ok(std::fs::remove_dir_all(self.kept(id)).is_ok())
+    }
+
+    async fn remove_empty_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        let is_used = self.users.lock().unwrap().values().any(|used| used == id);
+        Ok(!is_used && std::fs::remove_dir(self.kept(id)).is_ok())
     }
 
     async fn shutdown(&self) {}

@@ -115,3 +115,29 @@ async fn events_tell_when_a_workspace_is_made_and_removed() {
     let name = serde_json::json!("project");
     assert_eq!(told, [("workspace.created", name.clone()), ("workspace.removed", name)]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_that_fails_leaves_no_workspace_that_it_made_and_every_other_one() {
+    let world = World::new(settings()).await;
+    let broken = |workspace: &str| CreateRequest {
+        image: "broken".parse().unwrap(),
+        ..keeping("chat:1", workspace)
+    };
+    let user = world.try_create(keeping("chat:2", "used")).await.unwrap().id;
+    says(&world, &user, "c1", "echo kept > file").await;
+    let empty = world.try_create(keeping("chat:3", "empty")).await.unwrap().id;
+    world.stop(&empty).await.unwrap();
+    for workspace in ["new", "used", "empty"] {
+        let error = world.try_create(broken(workspace)).await.unwrap_err();
+        assert_eq!(error.code(), "bad_image", "{error}");
+    }
+    let gone = || async { (world.daemon().list().await.len() == 1).then_some(()) };
+    sandbank_test_support::eventually("the failed ones", crate::world::SOON, gone).await.unwrap();
+    let mut left = names(&world).await;
+    left.sort();
+    assert_eq!(left, [id("empty"), id("used")], "those that were there before stay");
+    assert_eq!(says(&world, &user, "c2", "cat file").await, "kept\n");
+    let (events, _) = world.run(|daemon| async move { daemon.events(0).await.unwrap() }).await;
+    let of_new = |event: &&sandbank_orchestrator::Event| event.detail["workspace"] == "new";
+    assert_eq!(events.iter().filter(of_new).count(), 0, "nobody was told of it");
+}

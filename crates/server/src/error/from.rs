@@ -19,6 +19,11 @@ impl From<OrchestratorError> for ApiError {
         let mut answer = match &error {
             OrchestratorError::Channel(inner) => return Self::from(&**inner),
             OrchestratorError::NotFound(_) => Self::sandbox_not_found(),
+            OrchestratorError::KeptWorkspace => Self::unauthorized().with_hint(
+                "a kept workspace is opened with a token only, on a loopback address too: send the \
+                 one from the data directory's `token` file as `Authorization: Bearer <token>`, or \
+                 name another key and no workspace",
+            ),
             OrchestratorError::Gone { id, cause } => Self::not_found("gone")
                 .with_details(json!({ "sandboxId": id, "cause": cause }))
                 .with_hint(format!(
@@ -49,6 +54,7 @@ fn status(error: &OrchestratorError) -> StatusCode {
         OrchestratorError::Paused(_)
         | OrchestratorError::Conflict(_)
         | OrchestratorError::StillStopping(_) => StatusCode::CONFLICT,
+        OrchestratorError::KeptWorkspace => StatusCode::UNAUTHORIZED,
         OrchestratorError::PortNotAllowed { .. } => StatusCode::BAD_REQUEST,
         OrchestratorError::PublishFailed { .. } => StatusCode::BAD_GATEWAY,
         OrchestratorError::CreateTimedOut(_)

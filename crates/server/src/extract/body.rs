@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::unique_keys::UniqueKeys;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
+use crate::fields;
 use crate::limits::{MAX_BODY_TIME, MAX_DISCARD_TIME, MAX_DISCARDED_BYTES};
 
 /// The body as it came.
@@ -77,6 +78,9 @@ impl<T: DeserializeOwned> FromRequest<App> for Strict<T> {
 }
 
 pub(crate) fn bad_json(error: &serde_json::Error) -> ApiError {
+    if let Some(about_a_field) = fields::from_serde(&error.to_string()) {
+        return ApiError::bad_request("bad_body", about_a_field);
+    }
     let code = if error.is_data() { "bad_body" } else { "bad_json" };
     ApiError::bad_request(code, format!("the request body is not usable: {error}"))
 }

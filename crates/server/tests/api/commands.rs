@@ -37,12 +37,65 @@ async fn one_request_runs_a_command_to_its_ending() {
             let ending = json!({ "kind": "exited", "code": 3 });
             let expected = json!({
                 "commandId": name, "attached": attached, "exitCode": 3, "ending": ending,
+                "stdout": "", "stderr": "",
             });
             assert_eq!(answer, expected);
         }
     }
     let odd = world.open("POST", &path.replace("true", "maybe")).json(&json!({ "argv": ["ls"] }));
     assert_eq!(refused(odd).await, code(400, "bad_query"));
+}
+
+#[tokio::test]
+async fn a_start_that_waits_brings_the_end_of_the_output_and_counts_the_rest() {
+    let world = World::start().await;
+    let id = world.sandbox().await;
+    let path = format!("/v1/sandboxes/{id}/commands?wait=true");
+    // The second takes longer than the runner stays with a start.
+    for pause in ["0", "0.6"] {
+        let script = format!("echo out; echo err >&2; sleep {pause}; printf 'h\\303\\251\\377'");
+        let body = json!({ "argv": ["bash", "-c", script] });
+        let answer = world.api.call("POST", &path, Some(body)).await.unwrap();
+        assert_eq!(answer["stdout"], "out\nhé\u{fffd}", "{answer}");
+        assert_eq!(answer["stderr"], "err\n");
+        assert!(answer.get("stdoutTruncatedBytes").is_none(), "{answer}");
+    }
+    let flood =
+        json!({ "argv": ["bash", "-c", "head -c 9000000 /dev/zero | tr '\\0' x; echo end"] });
+    let answer = world.api.call("POST", &path, Some(flood)).await.unwrap();
+    let kept = answer["stdout"].as_str().unwrap();
+    assert!(kept.ends_with("xend\n") && kept.len() == 64 << 10, "{} bytes", kept.len());
+    assert_eq!(answer["stdoutTruncatedBytes"], 9_000_004 - (64 << 10));
+    let shell = json!({ "shell": "main", "script": "echo in the shell" });
+    let answer = world.api.call("POST", &path, Some(shell)).await.unwrap();
+    assert_eq!(answer["stdout"], "in the shell\n");
+    let started = json!({ "argv": ["true"] });
+    let answer =
+        world.api.call("POST", &path.replace("?wait=true", ""), Some(started)).await.unwrap();
+    assert!(answer.get("stdout").is_none(), "it has not ended: {answer}");
+}
+
+#[tokio::test]
+async fn fields_of_a_command_that_there_are_not_are_told_of() {
+    let world = World::start().await;
+    let path = format!("/v1/sandboxes/{}/commands", world.sandbox().await);
+    let sandboxds =
+        json!({ "cmd": "bash", "args": ["-lc", "true"], "timeoutMs": 5000, "detached": true });
+    let answer = world.api.call("POST", &path, Some(sandboxds)).await.unwrap();
+    assert!(answer.get("warnings").is_none(), "{answer}");
+    let slip = json!({ "argv": ["true"], "timeout": 5 });
+    let answer = world.api.call("POST", &path, Some(slip)).await.unwrap();
+    let expected = json!(["timeout is not a field here; did you mean timeoutMs?"]);
+    assert_eq!(answer["warnings"], expected);
+    let nothing = world.open("POST", &path).json(&json!({})).send().await.unwrap();
+    let (_, _, body) = crate::world::refusal(nothing).await;
+    assert!(body["hint"].as_str().unwrap().contains("neither argv nor cmd"), "{body}");
+    let mkdir = path.replace("/commands", "/files:mkdir");
+    let strict = world.open("POST", &mkdir).bearer_auth(&world.token);
+    let strict = strict.json(&json!({ "path": "a", "parent": true })).send().await.unwrap();
+    let (status, code, body) = crate::world::refusal(strict).await;
+    assert_eq!((status.as_u16(), code.as_str()), (400, "bad_body"));
+    assert_eq!(body["error"], "parent is not a field here; did you mean parents?");
 }
 
 #[tokio::test]

@@ -135,3 +135,48 @@ async fn files_are_reached_through_the_sandbox_that_has_the_workspace_else_a_car
     kept(&world).await;
     assert_eq!(world.engine.measured.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test]
+async fn a_key_that_is_refused_without_a_token_is_not_a_use_of_its_sandbox() {
+    let world = World::start().await;
+    let body = json!({ "sessionKey": "with-it", "workspace": "project", "ports": [3000] });
+    let id = world.api.create_with(body).await.unwrap();
+    let path = format!("/v1/sandboxes/{id}");
+    world.api.call("POST", &format!("{path}:pause"), None).await.unwrap();
+    let before = world.api.call("GET", &path, None).await.unwrap();
+    let found = json!({ "sessionKey": "with-it", "ports": [3000], "idleTtlMs": 10_000 });
+    let found = || world.open("POST", "/v1/sandboxes").json(&found);
+    assert_eq!(refused(found()).await, code(401, "unauthorized"));
+    let after = world.api.call("GET", &path, None).await.unwrap();
+    for field in ["state", "idleTtlMs", "published"] {
+        assert_eq!(after[field], before[field], "{field}");
+    }
+    assert_eq!(after["state"], "paused");
+    let known = found().bearer_auth(&world.token).send().await.unwrap();
+    assert_eq!(known.status(), 200);
+    let used = world.api.call("GET", &path, None).await.unwrap();
+    assert_eq!((&used["state"], &used["idleTtlMs"]), (&json!("running"), &json!(10_000)));
+}
+
+#[tokio::test]
+async fn a_workspace_in_use_names_the_sessions_that_have_it() {
+    let world = World::start().await;
+    let request = json!({ "workspace_id": "project" });
+    let session = world.api.call("POST", "/v1/sessions", Some(request)).await.unwrap();
+    let session = session["id"].as_str().unwrap();
+    let remove = || world.api.try_call("DELETE", "/v1/workspaces/project", None);
+    let (status, body) = remove().await.unwrap();
+    assert_eq!((status, &body["error_code"]), (409, &json!("CONFLICT")), "{body}");
+    let message = format!("the workspace project is in use by session {session}");
+    assert_eq!(
+        (&body["message"], &body["details"]["code"]),
+        (&json!(message), &json!("workspace_in_use"))
+    );
+    let sandbox = sandbox_with(&world, "holder", "project").await;
+    let (_, body) = remove().await.unwrap();
+    let message = body["message"].as_str().unwrap();
+    assert!(message.contains(session) && message.contains(&format!("sandbox {sandbox}")), "{body}");
+    world.api.call("DELETE", &format!("/v1/sessions/{session}"), None).await.unwrap();
+    world.api.stop(&sandbox).await.unwrap();
+    assert_eq!(remove().await.unwrap().0, 200);
+}

@@ -153,3 +153,71 @@ async fn a_listed_port_is_published_and_others_are_not_found() {
     let unknown = world.open("GET", "/v1/sandboxes/sbaaaaaaaaaaaaaaaa/ports/0");
     assert_eq!(refused(unknown).await, code(404, "sandbox_not_found"));
 }
+
+#[tokio::test]
+async fn fields_that_have_no_effect_are_told_of_with_the_ones_that_were_meant() {
+    let world = World::start().await;
+    let create = async |body: serde_json::Value| {
+        let answer = world.open("POST", "/v1/sandboxes").json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{body}");
+        answer.json::<serde_json::Value>().await.unwrap()
+    };
+    let usual = json!({
+        "sessionKey": "chat:1", "runtime": "node24", "idleTtlMs": 900_000, "ports": [3000],
+        "resources": { "vcpus": 2, "memoryMb": 512 }, "network": { "mode": "default" },
+    });
+    for _ in 0..2 {
+        assert!(
+            create(usual.clone()).await.get("warnings").is_none(),
+            "what sandboxd's client sends"
+        );
+    }
+    let slips = json!({ "sessionKey": "chat:2", "memoryMb": 512, "resources": { "memory": 1 }, "colour": 1 });
+    let warnings = create(slips).await["warnings"].clone();
+    let says = |place: usize| warnings[place].as_str().unwrap();
+    assert!(says(0).starts_with("colour is not a field here; the fields are sessionKey, "));
+    assert_eq!(says(1), "memoryMb is not a field here; did you mean resources.memoryMb?");
+    assert_eq!(says(2), "resources.memory is not a field here; did you mean resources.memoryMb?");
+    assert_eq!(warnings.as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn what_a_found_sandbox_has_otherwise_is_told_and_not_changed() {
+    let world = World::start().await;
+    let create = async |mut body: serde_json::Value| {
+        body["sessionKey"] = json!("chat:1");
+        let answer = world.open("POST", "/v1/sandboxes").json(&body).send().await.unwrap();
+        answer.json::<serde_json::Value>().await.unwrap()
+    };
+    let asked =
+        json!({ "network": { "mode": "none" }, "resources": { "memoryMb": 512, "pids": 100 } });
+    let id = create(asked.clone()).await["sandboxId"].as_str().unwrap().to_owned();
+    assert!(create(asked).await.get("warnings").is_none());
+    assert!(create(json!({})).await.get("warnings").is_none(), "nothing was asked for");
+    let other = json!({
+        "network": { "mode": "default" }, "image": "other", "runtime": "python3.13",
+        "resources": { "memoryMb": 1024, "pids": 100, "vcpus": 8 },
+    });
+    let answer = create(other).await;
+    assert_eq!((&answer["sandboxId"], &answer["created"]), (&json!(id), &json!(false)));
+    let warnings: Vec<_> = answer["warnings"].as_array().unwrap().iter().collect();
+    let expected = [
+        ("network", "none"),
+        ("image", "host"),
+        ("runtime", "node24"),
+        ("resources.vcpus", "2"),
+        ("resources.memoryMb", "512"),
+    ];
+    assert_eq!(warnings.len(), expected.len(), "{answer}");
+    for (warning, (field, has)) in warnings.into_iter().zip(expected) {
+        let text = format!(
+            "{field}: this sandbox, which was there already, has {has}; it was not changed"
+        );
+        assert_eq!(warning, &json!(text));
+    }
+    let info = world.api.call("GET", &format!("/v1/sandboxes/{id}"), None).await.unwrap();
+    assert_eq!(
+        (&info["network"], &info["limits"]["memoryBytes"]),
+        (&json!("none"), &json!(512 << 20))
+    );
+}

@@ -57,3 +57,24 @@ async fn a_session_that_has_ended_or_does_not_answer_is_nowhere() {
     assert_eq!(cwd(&world, &ended).await, "");
     assert_eq!(cwd(&world, &honest).await, "/usr");
 }
+
+#[tokio::test]
+async fn a_session_is_where_its_last_ended_script_left_it_while_others_run_and_wait() {
+    let world = World::start().await;
+    let (s, sandbox) = session(&world).await;
+    exec(&world, &s, "cd /usr").await;
+    let go = world.data.path().join("go");
+    let wait = format!("cd /tmp; until [ -e {} ]; do sleep 0.01; done", go.display());
+    let route = format!("/v1/sandboxes/{sandbox}/commands");
+    let mut last = Value::Null;
+    for script in [wait.as_str(), "cd /", "cd /etc"] {
+        let body = json!({ "shell": "session", "script": script });
+        last = world.api.call("POST", &route, Some(body)).await.unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(cwd(&world, &s).await, "/usr");
+    }
+    std::fs::write(&go, "").unwrap();
+    world.api.wait(&sandbox, last["commandId"].as_str().unwrap()).await.unwrap();
+    assert_eq!(cwd(&world, &s).await, "/etc");
+}

@@ -189,6 +189,57 @@ async fn callers_mistakes_have_codes_of_their_own() {
 }
 
 #[tokio::test]
+async fn what_is_wrong_with_a_request_is_said_with_what_to_do() {
+    let world = World::start().await;
+    let s = session(&world).await;
+    exec(&world, &s, "mkdir -p d").await;
+    let workspace = json!({ "path": "d/f", "text": "x" });
+    world.api.call("POST", "/v1/workspaces/project/fs/write", Some(workspace)).await.unwrap();
+    for (method, path, body, said) in [
+        ("POST", "/v1/sessions".to_owned(), Some(json!({ "ttl": 5 })), "did you mean ttl_seconds?"),
+        ("POST", "/v1/sessions".to_owned(), Some(json!({ "imag": "base" })), "did you mean image?"),
+        ("POST", format!("{s}/exec"), Some(json!({})), "cmd is required"),
+        ("POST", format!("{s}/exec/stream"), Some(json!({ "timeout_ms": 5 })), "cmd is required"),
+        (
+            "POST",
+            format!("{s}/exec"),
+            Some(json!({ "cmd": "true", "timeout": 5 })),
+            "timeout is not a field here; did you mean timeout_ms?",
+        ),
+        ("POST", format!("{s}/fs/write"), Some(json!({ "text": "x" })), "path is required"),
+        ("GET", format!("{s}/fs/read?path=d"), None, "\"d\" is a directory; list it with POST"),
+        (
+            "GET",
+            "/v1/workspaces/project/fs/read?path=d".to_owned(),
+            None,
+            "is a directory; list it with GET /v1/workspaces/{id}/fs?path=",
+        ),
+    ] {
+        let (status, answer) = world.api.try_call(method, &path, body).await.unwrap();
+        assert_eq!((status, &answer["error_code"]), (400, &json!("INVALID_REQUEST")), "{answer}");
+        assert!(answer["message"].as_str().unwrap().contains(said), "{path}: {answer}");
+    }
+    let anonymous = world.open("GET", "/v1/sessions").send().await.unwrap();
+    let body: Value = anonymous.json().await.unwrap();
+    assert!(body["details"]["hint"].as_str().unwrap().contains("SANDKASTEN_API_KEY"), "{body}");
+}
+
+#[tokio::test]
+async fn a_streamed_command_that_waits_for_its_turn_is_answered_at_once() {
+    let world = World::start().await;
+    let s = session(&world).await;
+    let path = format!("{s}/exec/stream");
+    let go = world.data.path().join("go");
+    let cmd = format!("echo first; until [ -e {} ]; do sleep 0.01; done", go.display());
+    let mut first = Pieces::open(&world, &path, &json!({ "cmd": cmd })).await;
+    assert!(first.next().await.contains("first"));
+    // The head of its answer is here, so the silence after it is one that heartbeats end.
+    let mut second = Pieces::open(&world, &path, &json!({ "cmd": "echo second" })).await;
+    std::fs::write(&go, "").unwrap();
+    assert!(second.next().await.contains("second"));
+}
+
+#[tokio::test]
 async fn a_body_that_is_too_long_is_413_in_this_dialect() {
     let world = World::with(&[("server.max_body_bytes", "2048")]).await;
     let body = json!({ "cmd": "x".repeat(4096) });

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +21,8 @@ import httpx
 from .decode import decode, decode_json
 from .driver import AsyncDriver
 from .effects import Emit, Feed, Open, Read, Reply, Request, get, segment
-from .errors import ConnectionFailed, Gone, SandbankError, Timeout, bad_answer
-from .location import Location
+from .errors import ConnectionFailed, Gone, SandbankError, Timeout, Unauthorized, bad_answer
+from .location import Location, locate
 from .resume import SILENCE_SECONDS
 from .retry import RetryPolicy
 from .sse import EventParser
@@ -125,18 +126,35 @@ class WorkspaceInfo:
     bytes: int | None = None
 
 
+def _locate(base_url: str | None, api_key: str | None) -> Location:
+    where = locate(base_url, api_key or os.environ.get("SANDKASTEN_API_KEY", "").strip() or None)
+    if where.token is None:
+        raise Unauthorized(
+            f"no API key for the server at {where.url}: pass api_key, or set SANDKASTEN_API_KEY or"
+            " SANDBANK_TOKEN",
+            code="no_api_key",
+            hint="for a server of this machine, set SANDBANK_DATA_DIR to its data directory",
+        )
+    return where
+
+
 class SandboxClient:
-    """A client of the sessions API."""
+    """A client of the sessions API.
+
+    Without an address it is that of `SANDBANK_URL`, or the server of this machine. Without a key it
+    is `SANDKASTEN_API_KEY`, else the token that `Sandbank()` would use.
+    """
 
     def __init__(
         self,
-        base_url: str,
-        api_key: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
         timeout: float = 120.0,
         *,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._io = AsyncDriver(Location(base_url, api_key), timeout, RetryPolicy(), transport)
+        where = _locate(base_url, api_key)
+        self._io = AsyncDriver(where, timeout, RetryPolicy(), transport)
 
     async def create_session(
         self,

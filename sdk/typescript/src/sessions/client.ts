@@ -1,14 +1,17 @@
 // The way in to the sessions surface.
 
-import { baseUrl } from "../client.js";
+import { baseUrl, environment } from "../client.js";
+import { BadRequest, Unauthorized } from "../errors.js";
 import { DEFAULT_RETRY, type RetryOptions } from "../retry.js";
 import { Transport } from "../transport.js";
 import { Session } from "./session.js";
 import { sessionInfo, type SessionInfo, type WireSession, type WorkspaceInfo } from "./types.js";
 
 export interface SandboxClientOptions {
-  baseUrl: string;
-  apiKey: string;
+  /** By default `SANDBANK_URL`. */
+  baseUrl?: string;
+  /** By default `SANDKASTEN_API_KEY`, else `SANDBANK_TOKEN`. */
+  apiKey?: string;
   /** For one call with all its tries, 120 000 by default; commands have the time they are given. */
   timeoutMs?: number;
   /** A stream without even a heartbeat, which comes every 15 s, is dead after this long. */
@@ -33,7 +36,7 @@ const DEFAULT_SILENCE_MS = 45_000;
  * A server's sessions.
  *
  * ```ts
- * const client = new SandboxClient({ baseUrl, apiKey });
+ * const client = new SandboxClient(); // of SANDBANK_URL and SANDKASTEN_API_KEY
  * await using session = await client.createSession();
  * const { output, exitCode } = await session.exec("python3 --version");
  * ```
@@ -41,10 +44,20 @@ const DEFAULT_SILENCE_MS = 45_000;
 export class SandboxClient {
   readonly #transport: Transport;
 
-  constructor(options: SandboxClientOptions) {
+  constructor(options: SandboxClientOptions = {}) {
+    const url = options.baseUrl || environment("SANDBANK_URL");
+    if (!url) throw new BadRequest({ code: "bad_url", message: "no address of a server: pass baseUrl, or set SANDBANK_URL" });
+    const token = options.apiKey || environment("SANDKASTEN_API_KEY") || environment("SANDBANK_TOKEN");
+    if (!token) {
+      throw new Unauthorized({
+        code: "no_api_key",
+        message: `no API key for the server at ${url}: pass apiKey, or set SANDKASTEN_API_KEY or SANDBANK_TOKEN`,
+        hint: "the token is in the file `token` of the server's data directory",
+      });
+    }
     this.#transport = new Transport({
-      url: baseUrl(options.baseUrl),
-      token: options.apiKey,
+      url: baseUrl(url),
+      token,
       fetch: options.fetch ?? ((input, init) => fetch(input, init)),
       timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
       silenceMs: options.silenceMs ?? DEFAULT_SILENCE_MS,

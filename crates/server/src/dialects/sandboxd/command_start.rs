@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
+use super::command_tail::Printed;
 use super::command_view::ShellView;
 use super::create::optional;
 use super::number::Clamp;
 use super::{environment, wait};
 use crate::error::{ApiError, ApiResult};
+use crate::fields::Known;
 use crate::limits::MAX_WORDS_PER_COMMAND;
 use crate::request::random_id;
 
@@ -52,6 +54,7 @@ pub(super) struct StartBody {
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Pty {
     pub(super) rows: u16,
     pub(super) cols: u16,
@@ -79,17 +82,77 @@ pub(super) struct StartReply {
     /// With `wait=true`, of a script: the shell it ran in.
     #[serde(skip_serializing_if = "Option::is_none")]
     shell: Option<ShellView>,
+    /// With `wait=true`: what it printed, of more than 64 KiB the end; on a terminal, all of it.
+    /// Bytes that are no text are replaced: `logs` has them as they are. Absent when it could not
+    /// be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout: Option<String>,
+    /// The same of its errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<String>,
+    /// How much came before the end that is told. Absent when nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout_truncated_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr_truncated_bytes: Option<u64>,
+    /// Fields of the request that there are not, each with the one that was probably meant. Absent
+    /// when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    warnings: Vec<String>,
 }
 
+/// Whatever else is in the body is told of, and has no effect: sandboxd ignores it.
+const FIELDS: Known = Known(&[
+    "cmd",
+    "args",
+    "timeoutMs",
+    "detached",
+    "argv",
+    "env",
+    "cwd",
+    "stdin",
+    "pty",
+    "shell",
+    "script",
+    "merged",
+    "commandId",
+]);
+
 impl StartReply {
-    pub(super) fn new(started: &Started) -> Self {
-        let command_id = started.status.id.to_string();
-        Self { command_id, attached: started.attached, exit_code: None, ending: None, shell: None }
+    pub(super) fn new(started: &Started, body: &Map<String, Value>) -> Self {
+        Self {
+            command_id: started.status.id.to_string(),
+            attached: started.attached,
+            exit_code: None,
+            ending: None,
+            shell: None,
+            stdout: None,
+            stderr: None,
+            stdout_truncated_bytes: None,
+            stderr_truncated_bytes: None,
+            warnings: FIELDS.warnings(body),
+        }
     }
 
-    pub(super) fn ended(self, ending: Ending, status: CommandStatus) -> Self {
+    pub(super) fn ended(
+        self,
+        ending: Ending,
+        status: CommandStatus,
+        printed: Option<Printed>,
+    ) -> Self {
         let shell = status.shell.map(ShellView::from);
-        Self { exit_code: Some(wait::exit_code(&ending)), ending: Some(ending), shell, ..self }
+        let (exit_code, ending) = (Some(wait::exit_code(&ending)), Some(ending));
+        let reply = Self { exit_code, ending, shell, ..self };
+        let Some(Printed { stdout, stderr }) = printed else { return reply };
+        let more = |bytes: u64| (bytes > 0).then_some(bytes);
+        Self {
+            stdout_truncated_bytes: more(stdout.truncated_bytes),
+            stderr_truncated_bytes: more(stderr.truncated_bytes),
+            stdout: Some(stdout.text),
+            stderr: Some(stderr.text),
+            ..reply
+        }
     }
 }
 
@@ -155,9 +218,13 @@ fn script(body: &Map<String, Value>) -> ApiResult<String> {
 }
 
 fn bash(body: &Map<String, Value>) -> ApiResult<Vec<String>> {
-    if body.get("cmd").and_then(Value::as_str) != Some("bash") {
+    let cmd = body.get("cmd");
+    if cmd.and_then(Value::as_str) != Some("bash") {
         let error = ApiError::bad_request("unsupported_command", "Only cmd=\"bash\" is supported.");
-        return Err(error.with_hint("use argv to run any program"));
+        return Err(error.with_hint(match cmd {
+            None => "the body has neither argv nor cmd: send {\"argv\":[\"ls\",\"-l\"]} to run any program",
+            Some(_) => "send the program and its arguments as argv, a list, to run any program",
+        }));
     }
     let args = body.get("args").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let words: Vec<String> = args.iter().map(text).collect();

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::command_start::{self, StartBody, StartQuery, StartReply};
 use super::command_view::CommandView;
 use super::reconnect::{command_error, refused_as};
-use super::{command_watch, wait};
+use super::{command_tail, command_watch, wait};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, ErrorBody};
@@ -22,8 +22,8 @@ use crate::reply::{Done, Reply};
 
 const SIGTERM: i32 = 15;
 
-/// Run a program. Its output is at `logs`, its ending at `wait`, or with `wait=true` in the answer
-/// to this request, which then comes when the command has ended.
+/// Run a program. Its output is at `logs`, its ending at `wait`; with `wait=true` the ending and the
+/// end of the output are in the answer to this request, which then comes when the command has ended.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/commands", tag = "commands",
     params(("id" = String, Path), StartQuery), request_body = StartBody,
     responses((status = 200, body = StartReply), (status = "default", body = ErrorBody)))]
@@ -42,17 +42,18 @@ pub(super) async fn start(
     let started = tokio::spawn(starting.in_current_span()).await;
     let (attached, started) = started.map_err(|_| ApiError::internal())?;
     let started = started.map_err(conflict)?;
-    let reply = StartReply::new(&started);
+    let reply = StartReply::new(&started, &body);
     match started.status.ending().cloned() {
         Some(ending) if query.wait => {
-            Ok(Reply(reply.ended(ending, started.status)).into_response())
+            let printed = command_tail::of(&attached, &started.status).await;
+            Ok(Reply(reply.ended(ending, started.status, printed)).into_response())
         }
         None if query.wait => {
             let path = CommandPath { sandbox: id, command: started.status.id };
             wait::patiently(app.clone(), async move {
-                let _busy = attached;
                 let (ending, status) = wait::ending(&app, &path).await?;
-                Ok(reply.ended(ending, status))
+                let printed = command_tail::of(&attached, &status).await;
+                Ok(reply.ended(ending, status, printed))
             })
             .await
         }

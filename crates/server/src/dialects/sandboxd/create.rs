@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::config::SandboxSettings;
 use crate::dialects::reserved_keys;
 use crate::error::{ApiError, ApiResult};
+use crate::fields::Known;
 use crate::limits::{DISK_MB, MAX_PORTS, MEMORY_MB, PIDS, TMP_MB, VCPUS};
 
 const MIB: u64 = 1 << 20;
@@ -87,6 +88,24 @@ pub(super) enum Mode {
     None,
 }
 
+/// Whatever else is in the body is told of, and has no effect: sandboxd ignores it.
+pub(super) const FIELDS: Known = Known(&[
+    "sessionKey",
+    "runtime",
+    "image",
+    "idleTtlMs",
+    "maxLifetimeMs",
+    "resources.vcpus",
+    "resources.memoryMb",
+    "resources.diskMb",
+    "resources.pids",
+    "resources.tmpMb",
+    "network.mode",
+    "ports",
+    "env",
+    "workspace",
+]);
+
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CreateReply {
@@ -97,6 +116,11 @@ pub(super) struct CreateReply {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     pub(super) acquire_source: Option<Source>,
+    /// What of the request had no effect, each with what to do: fields that there are not, and what
+    /// a sandbox that was there already has otherwise. Absent when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(super) warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -113,7 +137,8 @@ impl From<Created> for CreateReply {
             AcquireSource::Cold => Source::Cold,
         };
         let acquire_source = made.created.then_some(source);
-        Self { sandbox_id: made.id.into(), created: made.created, acquire_source }
+        let warnings = Vec::new();
+        Self { sandbox_id: made.id.into(), created: made.created, acquire_source, warnings }
     }
 }
 

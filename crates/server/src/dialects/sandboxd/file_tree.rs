@@ -96,6 +96,7 @@ pub(super) async fn list(
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct MkdirBody {
     path: String,
     /// Make missing parents, and accept an existing directory.
@@ -119,6 +120,7 @@ pub(super) async fn mkdir(
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct MoveBody {
     from: String,
     to: String,

@@ -27,6 +27,7 @@ use crate::extract::Strict;
 use crate::reply::NDJSON;
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ImportBody {
     name: String,
     /// Of the archive, absolute, on the daemon's machine: rootfs tar, `docker save` or OCI

@@ -4,12 +4,14 @@
 //! its reading of numbers; our own routes are strict.
 
 mod command_start;
+mod command_tail;
 mod command_view;
 pub(super) mod command_watch;
 mod commands;
 mod containment;
 mod create;
 mod daemon;
+mod differences;
 mod doctor;
 mod environment;
 mod events;

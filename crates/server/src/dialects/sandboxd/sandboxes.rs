@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::create::{self, CreateBody, CreateReply};
+use super::differences;
 use super::post_mortem_view::PostMortemView;
 use super::sandbox_view::SandboxView;
 use super::stats_view::StatsView;
@@ -24,35 +25,26 @@ pub(super) async fn create(
     caller: Caller,
     Loose(body): Loose,
 ) -> ApiResult<Reply<CreateReply>> {
-    let request = create::read(&app, &body).await?;
-    if request.workspace.is_some() && !caller.has_token {
-        return Err(kept_needs_token());
-    }
-    let (key, image, limits) = (request.key.clone(), request.image.clone(), request.limits.clone());
-    let network = request.network;
-    let made = app.orchestrator().create(request).await?;
-    if !made.created && !caller.has_token {
-        // Found by its key, it may have a workspace that this caller could not have named.
-        let found = app.orchestrator().inspect(&made.id).await?;
-        if found.workspace.is_some() {
-            return Err(kept_needs_token());
-        }
-    }
+    let asked = create::read(&app, &body).await?;
+    // What others keep is not for everybody who can reach the port, not by a sandbox's key either.
+    let made = match caller.has_token {
+        true => app.orchestrator().create(asked.clone()).await?,
+        false => app.orchestrator().create_without_kept(asked.clone()).await?,
+    };
+    let limits = &asked.limits;
     tracing::info!(
-        sandbox = %made.id, %key, %image, ?network, created = made.created, source = ?made.source,
-        by = %caller.name, cpu_millis = limits.cpu_millis, memory_bytes = limits.memory_bytes, pids = limits.pids,
+        sandbox = %made.id, key = %asked.key, image = %asked.image, network = ?asked.network,
+        created = made.created, source = ?made.source, by = %caller.name,
+        cpu_millis = limits.cpu_millis, memory_bytes = limits.memory_bytes, pids = limits.pids,
         disk_bytes = limits.disk_bytes, "sandbox ready"
     );
-    Ok(Reply(made.into()))
-}
-
-/// What others keep is not for everybody who can reach the port.
-fn kept_needs_token() -> ApiError {
-    ApiError::unauthorized().with_hint(
-        "a kept workspace is opened with a token only, on a loopback address too: send the one \
-         from the data directory's `token` file as `Authorization: Bearer <token>`, or leave \
-         workspace out",
-    )
+    let mut warnings = create::FIELDS.warnings(&body);
+    if !made.created
+        && let Some(has) = app.orchestrator().find_living(&made.id)
+    {
+        warnings.extend(differences::warnings(&body, &asked, &has));
+    }
+    Ok(Reply(CreateReply { warnings, ..made.into() }))
 }
 
 /// Stop and delete a sandbox with its workspace. Also true for one that is not there.

@@ -32,6 +32,7 @@ const NAMES: &[(&str, i32)] = &[
 const HIGHEST: i32 = 64;
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct SignalBody {
     signal: Signal,
     /// Also what the command left behind in other process groups and sessions.

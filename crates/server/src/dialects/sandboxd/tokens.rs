@@ -14,6 +14,7 @@ use crate::reply::{Done, Reply};
 use crate::unix_time::now_ms;
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct TokenBody {
     /// Letters, digits, `.`, `_` and `-`, beginning with a letter or digit; unique among live
     /// tokens.

@@ -5,6 +5,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use sandbank_channel::ChannelError;
+use sandbank_engine::{EngineError, SandboxId};
 use sandbank_orchestrator::{Cause, OrchestratorError};
 use sandbank_protocol::FaultCode;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::id::SessionId;
+use crate::app::App;
 use crate::error::ApiError;
 use crate::reply::JSON;
 
@@ -27,6 +29,10 @@ pub(super) struct SessionError {
     #[schema(value_type = Option<Object>)]
     details: Option<Value>,
 }
+
+const WHICH_KEY: &str = "send the key that the server was started with (SANDKASTEN_API_KEY, or \
+    api_key in its sandkasten.yaml) as `Authorization: Bearer <key>`; the token in the data \
+    directory's `token` file will do, too";
 
 /// Whether errors of this path have this dialect's body.
 pub(crate) fn is_ours(path: &str) -> bool {
@@ -69,7 +75,10 @@ impl From<&ApiError> for SessionError {
             details.insert("code".to_owned(), json!(error.code));
         }
         let message = match error.status {
-            StatusCode::UNAUTHORIZED => "missing or invalid authorization".to_owned(),
+            StatusCode::UNAUTHORIZED => {
+                details.insert("hint".to_owned(), json!(WHICH_KEY));
+                "missing or invalid authorization".to_owned()
+            }
             _ => error.message.clone(),
         };
         let details = (!details.is_empty()).then_some(Value::Object(details));
@@ -132,6 +141,24 @@ pub(super) fn of_session(id: &SessionId, error: OrchestratorError) -> ApiError {
     }
 }
 
+/// Who has a workspace, in this dialect's words: a sandbox's id says nothing to its callers.
+pub(super) fn of_workspace(app: &App, error: OrchestratorError) -> ApiError {
+    let OrchestratorError::Engine(inner) = &error else { return error.into() };
+    let EngineError::WorkspaceInUse { id, by } = &**inner else { return error.into() };
+    let session = |sandbox: &SandboxId| {
+        let (key, _) = app.orchestrator().ownership(sandbox)?;
+        SessionId::of(&key)
+    };
+    let names = by.iter().map(|sandbox| match session(sandbox) {
+        Some(session) => format!("session {session}"),
+        None => format!("sandbox {sandbox}"),
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    let message = format!("the workspace {id} is in use by {names}");
+    let hint = "end what has it first: DELETE /v1/sessions/{id}, or DELETE /v1/sandboxes/{id}";
+    ApiError::new(StatusCode::CONFLICT, "workspace_in_use", message).with_hint(hint)
+}
+
 /// What a runner refused about a path.
 pub(super) fn of_file(path: &str, error: OrchestratorError) -> ApiError {
     let OrchestratorError::Channel(inner) = &error else { return error.into() };
@@ -143,7 +170,9 @@ pub(super) fn of_file(path: &str, error: OrchestratorError) -> ApiError {
             "FILE_NOT_FOUND",
             format!("there is no file {shown:?} in the workspace"),
         ),
-        FaultCode::WrongKind => invalid(format!("{shown:?} is not a regular file or directory")),
+        FaultCode::WrongKind => {
+            invalid(format!("{shown:?} is not of the kind that is needed here"))
+        }
         FaultCode::Conflict => invalid(format!("{shown:?} cannot be written: something is there")),
         _ => error.into(),
     }

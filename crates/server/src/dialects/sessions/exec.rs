@@ -22,6 +22,7 @@ use crate::reply::Reply;
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = Exec)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ExecBody {
     /// For the session's shell, 1 to 1 048 576 bytes.
     #[schema(min_length = 1, max_length = 1_048_576)]

@@ -23,6 +23,7 @@ use crate::reply::{Done, Reply};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = WriteFile)]
+#[serde(deny_unknown_fields)]
 pub(super) struct WriteBody<'a> {
     /// Relative to `/workspace`, or absolute below it.
     #[serde(borrow)]
@@ -95,7 +96,8 @@ pub(super) async fn read(
     Query(query): Query<ReadQuery>,
 ) -> ApiResult<Response> {
     let wanted = query.check()?;
-    read::answer(place::of_session(&app, &id).await?, wanted).await
+    let listing = "list it with POST /v1/sessions/{id}/exec and {\"cmd\":\"ls -la\"}";
+    read::answer(place::of_session(&app, &id).await?, wanted, listing).await
 }
 
 #[cfg(test)]

@@ -43,13 +43,18 @@ pub(super) async fn of_workspace_or_new(app: &App, id: &WorkspaceId) -> ApiResul
 async fn caretaker(app: &App, id: &WorkspaceId) -> ApiResult<Attached> {
     let settings = &app.settings().sandboxes;
     let enforces_quota = app.orchestrator().engine().capabilities().disk_quota;
+    let mut limits = limits(&Map::new(), settings, enforces_quota)?;
+    if app.orchestrator().has_workspace(id).await? {
+        // The one it has already: a caretaker's own would hold for it, too.
+        limits.disk_bytes = app.orchestrator().workspace_quota(id).await?;
+    }
     let request = CreateRequest {
         key: caretaker_key(id),
         image: settings.default_image.clone(),
         runtime: "caretaker".to_owned(),
         idle_ttl: Some(CARETAKER_TTL),
         max_lifetime: None,
-        limits: limits(&Map::new(), settings, enforces_quota)?,
+        limits,
         network: NetworkMode::None,
         ports: Vec::new(),
         env: Default::default(),

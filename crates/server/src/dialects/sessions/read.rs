@@ -10,11 +10,13 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures_util::stream;
 use http::header;
 use sandbank_channel::{ByteRange, FileDownload};
-use sandbank_orchestrator::Attached;
+use sandbank_orchestrator::{Attached, OrchestratorError};
+use sandbank_protocol::{FaultCode, FileKind};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{error, path};
+use crate::dialects::sandboxd::reconnect::refused_as;
 use crate::error::ApiResult;
 use crate::limits::{DEFAULT_SESSION_READ_BYTES, MAX_SESSION_READ_BYTES};
 use crate::reply::JSON;
@@ -62,11 +64,28 @@ impl ReadQuery {
     }
 }
 
-pub(super) async fn answer(attached: Attached, wanted: Wanted) -> ApiResult<Response> {
+/// `listing` says how a directory is looked at.
+pub(super) async fn answer(
+    attached: Attached,
+    wanted: Wanted,
+    listing: &str,
+) -> ApiResult<Response> {
     let path = &wanted.path;
     let range = ByteRange { offset: 0, length: Some(wanted.most) };
     let opened = attached.run(|client| async move { client.read_file(path, range).await }).await;
-    let file = opened.map_err(|error| error::of_file(path, error))?;
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if is_wrong_kind(&error) => {
+            let stat = attached.run(|client| async move { client.stat(path).await }).await;
+            let is_directory = stat.is_ok_and(|stat| stat.kind == FileKind::Directory);
+            let shown: String = wanted.asked.chars().take(200).collect();
+            return Err(match is_directory {
+                true => error::invalid(format!("{shown:?} is a directory; {listing}")),
+                false => error::invalid(format!("{shown:?} is not a regular file")),
+            });
+        }
+        Err(error) => return Err(error::of_file(path, error)),
+    };
     let asked = serde_json::to_string(&wanted.asked).expect("a text");
     let body = Content {
         left: file.stat.size.min(wanted.most),
@@ -84,6 +103,10 @@ pub(super) async fn answer(attached: Attached, wanted: Wanted) -> ApiResult<Resp
         Some((chunk, body))
     });
     Ok(([(header::CONTENT_TYPE, JSON)], Body::from_stream(chunks)).into_response())
+}
+
+fn is_wrong_kind(error: &OrchestratorError) -> bool {
+    matches!(error, OrchestratorError::Channel(inner) if refused_as(inner, FaultCode::WrongKind))
 }
 
 struct Content {

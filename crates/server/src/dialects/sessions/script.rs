@@ -60,6 +60,40 @@ fn spec(script: String, timeout: Option<Duration>) -> CommandSpec {
     }
 }
 
+/// Until the runner has it and its output is open: its id makes it safe to ask again over another
+/// channel.
+async fn start(
+    app: &App,
+    mut attached: Attached,
+    spec: &CommandSpec,
+    patience: Option<Duration>,
+) -> (Attached, Result<(Started, OutputStream), OrchestratorError>) {
+    let mut retry = Retry::default();
+    loop {
+        let begun = async {
+            let started = match patience {
+                Some(patience) => attached.start_and_wait(spec, patience).await?,
+                None => attached.start(spec).await?,
+            };
+            let id = &spec.id;
+            let output = attached.run(|client| async move { client.output(id, 0, true).await });
+            Ok::<_, OrchestratorError>((started, output.await?))
+        };
+        let error = match begun.await {
+            Err(error) if is_broken(&error) => error,
+            done => return (attached, done),
+        };
+        if !retry.again().await {
+            return (attached, Err(error));
+        }
+        match app.orchestrator().attach(attached.sandbox_id()).await {
+            Ok(again) => attached = again,
+            Err(error) if is_broken(&error) => {}
+            Err(error) => return (attached, Err(error)),
+        }
+    }
+}
+
 pub(super) struct Script {
     app: App,
     session: SessionId,
@@ -104,21 +138,15 @@ impl Script {
         let (shared, id) = (app.clone(), sandbox.clone());
         // A task of its own: a client that leaves does not take what is known of its script along.
         let starting = async move {
-            let started = match patience {
-                Some(patience) => attached.start_and_wait(&spec, patience).await,
-                None => attached.start(&spec).await,
-            };
-            if let Ok(Started { status, .. }) = &started {
+            let (attached, started) = start(&shared, attached, &spec, patience).await;
+            if let Ok((Started { status, .. }, _)) = &started {
                 command_watch::log(&shared, &id, &caller, &spec, status);
             }
             (attached, started)
         };
         let started = tokio::spawn(starting.in_current_span()).await;
         let (attached, started) = started.map_err(|_| ApiError::internal())?;
-        let status = started.map_err(ended)?.status;
-        let command = &status.id;
-        let output = attached.run(|client| async move { client.output(command, 0, true).await });
-        let output = output.await.map_err(ended)?;
+        let (Started { status, .. }, output) = started.map_err(ended)?;
         let (last_seq, retry) = (0, Retry::default());
         Ok(Self { app, session, timeout, status, attached, output, last_seq, retry })
     }

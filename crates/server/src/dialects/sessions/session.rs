@@ -27,6 +27,7 @@ use crate::reply::{Done, Reply};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = CreateSession)]
+#[serde(deny_unknown_fields)]
 pub(super) struct CreateBody {
     /// `base`, `python`, `node`, or an imported image.
     image: Option<String>,

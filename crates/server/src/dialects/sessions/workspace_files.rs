@@ -74,7 +74,8 @@ pub(super) async fn read(
     Query(query): Query<ReadQuery>,
 ) -> ApiResult<Response> {
     let wanted = query.check()?;
-    reading::answer(place::of_workspace(&app, &id).await?, wanted).await
+    let listing = "list it with GET /v1/workspaces/{id}/fs?path=";
+    reading::answer(place::of_workspace(&app, &id).await?, wanted, listing).await
 }
 
 /// Write a file as a whole; the workspace is made when it is not there.

@@ -5,7 +5,7 @@ use sandbank_orchestrator::OrchestratorError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::error::SessionError;
+use super::error::{self, SessionError};
 use super::id::{WorkspacePath, caretaker_key};
 use crate::app::App;
 use crate::auth::Caller;
@@ -23,6 +23,11 @@ pub(super) struct WorkspaceView {
     id: String,
     /// What it takes on disk.
     bytes: u64,
+    /// What it may take; absent where nothing holds it to that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota_bytes: Option<u64>,
+    /// Ids of the sandboxes that have it now.
+    in_use_by: Vec<String>,
 }
 
 /// Every kept workspace.
@@ -33,6 +38,8 @@ pub(super) async fn list(State(app): State<App>) -> ApiResult<Reply<WorkspaceLis
     let view = |info: sandbank_engine::WorkspaceInfo| WorkspaceView {
         id: info.id.to_string(),
         bytes: info.bytes,
+        quota_bytes: info.quota_bytes,
+        in_use_by: info.in_use_by.into_iter().map(Into::into).collect(),
     };
     let mut workspaces: Vec<_> = known.into_iter().map(view).collect();
     workspaces.sort_by(|a, b| a.id.cmp(&b.id));
@@ -57,7 +64,8 @@ pub(super) async fn delete(
             Err(error) => return Err(error.into()),
         }
     }
-    if app.orchestrator().remove_workspace(&id).await? {
+    let removed = app.orchestrator().remove_workspace(&id).await;
+    if removed.map_err(|error| error::of_workspace(&app, error))? {
         tracing::info!(workspace = %id, by = %caller.name, "workspace deleted");
     }
     Ok(Done::reply())
