@@ -137,8 +137,8 @@ impl Orchestrator {
 
     /// As [`Self::inspect`], without asking the sandbox itself.
     pub async fn recall(&self, id: &SandboxId) -> Result<SandboxInfo, OrchestratorError> {
-        if let Some(sandbox) = self.context.registry.find(id) {
-            return Ok(sandbox.info(&*self.context.clock));
+        if let Some(info) = self.find_living(id) {
+            return Ok(info);
         }
         let row = self.context.store.sandboxes().find(id).await?;
         by_key::closed(&row.ok_or_else(|| OrchestratorError::NotFound(id.clone()))?)

@@ -101,6 +101,17 @@ async fn all_output_of_a_terminal_comes_before_the_ending() {
 }
 
 #[tokio::test]
+async fn a_terminal_that_was_closed_and_opened_again_is_heard_again() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let script = "t=$(tty); echo before; exec </dev/null >/dev/null 2>&1; sleep 0.2; \
+                  echo after >$t; sleep 0.1; exit 5";
+    let heard = run(&client, &on_terminal(shell("c", script))).await;
+    assert_eq!(String::from_utf8(heard.pty).unwrap(), "before\r\nafter\r\n");
+    assert_eq!(heard.ending, Some(Ending::Exited { code: 5 }));
+}
+
+#[tokio::test]
 async fn a_shell_on_a_terminal_can_be_hung_up_with_its_jobs() {
     let runner = LiveRunner::start();
     let client = runner.client().await;

@@ -7,6 +7,7 @@
 //! The driver is the only one that appends output and announces the ending.
 
 use std::cell::Cell;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -32,12 +33,20 @@ pub(super) struct Driver {
     heard: Cell<Instant>,
     /// How much of it since the process died.
     drained: Cell<usize>,
+    /// The command's side of its terminal as long as its process lives, which may close it and open
+    /// it again: a terminal that nobody has open counts as ended.
+    kept_open: Cell<Option<OwnedFd>>,
 }
 
 impl Driver {
-    pub(super) fn new(commands: Rc<Commands>, command: Rc<Command>, oom_mark: OomMark) -> Self {
+    pub(super) fn new(
+        commands: Rc<Commands>,
+        command: Rc<Command>,
+        oom_mark: OomMark,
+        kept_open: Option<OwnedFd>,
+    ) -> Self {
         let (heard, drained) = (Cell::new(Instant::now()), Cell::new(0));
-        Self { commands, command, oom_mark, heard, drained }
+        Self { commands, command, oom_mark, heard, drained, kept_open: Cell::new(kept_open) }
     }
 
     pub(super) async fn run(self, mut sources: Vec<Source>) {
@@ -161,6 +170,7 @@ impl Driver {
                 }
             },
         };
+        self.kept_open.take();
         let launcher = &self.commands.launcher;
         launcher.look_for_oom_kills();
         let mut circumstances = self.command.circumstances().borrow_mut();

@@ -42,6 +42,8 @@ pub(crate) struct Launcher {
 pub(super) struct Launched {
     pub(super) command: Command,
     pub(super) sources: Vec<Source>,
+    /// The command's side of its terminal.
+    pub(super) kept_open: Option<OwnedFd>,
     /// Out-of-memory kills before the command began.
     pub(super) oom_mark: OomMark,
 }
@@ -129,7 +131,8 @@ impl Launcher {
             owner: Owner::Itself(Tree::new(&spec.id, pid, lease)),
             spec,
         });
-        Ok(Launched { command, sources: streams.sources, oom_mark })
+        let kept_open = command.spec().pty.is_some().then_some(streams.stdout);
+        Ok(Launched { command, sources: streams.sources, kept_open, oom_mark })
     }
 
     pub(super) fn extend_environment(&self, variables: Environment) {

@@ -124,7 +124,12 @@ impl Commands {
         let command = Rc::new(launched.command);
         self.living.borrow_mut().insert(command.pid(), command.death().clone());
         self.remember(&command);
-        let driver = drive::Driver::new(self.clone(), command.clone(), launched.oom_mark);
+        let driver = drive::Driver::new(
+            self.clone(),
+            command.clone(),
+            launched.oom_mark,
+            launched.kept_open,
+        );
         tokio::task::spawn_local(driver.run(launched.sources));
         Ok(Started { attached: false, status: command.status() })
     }
