@@ -60,7 +60,9 @@ mod tests {
         );
         assert_eq!(parse(r#"Basic realm="x""#), Some(Challenge::Basic));
         assert_eq!(parse("basic"), Some(Challenge::Basic));
-        for nothing in ["", "Bearer", "Bearer service=a", "Digest realm=\"a\"", "Bearer realm=\"open"] {
+        for nothing in
+            ["", "Bearer", "Bearer service=a", "Digest realm=\"a\"", "Bearer realm=\"open"]
+        {
             assert_eq!(parse(nothing), None, "{nothing:?}");
         }
     }

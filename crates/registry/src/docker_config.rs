@@ -71,7 +71,9 @@ impl DockerConfig {
     fn read(path: &Path) -> Result<Self, CredentialsError> {
         let wrong = |reason: String| CredentialsError::Config { path: path.to_owned(), reason };
         let file = match std::fs::File::open(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
             other => other.map_err(|error| wrong(error.to_string()))?,
         };
         let mut content = Vec::new();
@@ -79,8 +81,9 @@ impl DockerConfig {
             .read_to_end(&mut content)
             .map_err(|error| wrong(error.to_string()))?;
         // The parser's own words could quote a secret.
-        serde_json::from_slice(&content)
-            .map_err(|error| wrong(format!("it is no JSON as Docker writes it, line {}", error.line())))
+        serde_json::from_slice(&content).map_err(|error| {
+            wrong(format!("it is no JSON as Docker writes it, line {}", error.line()))
+        })
     }
 
     /// What to show the registry of an image; none when nothing is known about it.
@@ -107,7 +110,8 @@ fn keys(registry: &str) -> Vec<String> {
     if registry == "docker.io" {
         return [HUB_KEY, "docker.io", "index.docker.io"].map(str::to_owned).to_vec();
     }
-    let forms = ["{}", "https://{}", "https://{}/", "https://{}/v1/", "https://{}/v2/", "http://{}"];
+    let forms =
+        ["{}", "https://{}", "https://{}/", "https://{}/v1/", "https://{}/v2/", "http://{}"];
     forms.iter().map(|form| form.replace("{}", registry)).collect()
 }
 
@@ -142,7 +146,8 @@ async fn ask_helper(
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
-    let (mut input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let (mut input, output) =
+        (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
     let asked = async {
         input.write_all(key.as_bytes()).await?;
         drop(input);

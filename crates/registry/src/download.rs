@@ -104,11 +104,8 @@ async fn go_on(
         tell(0);
     }
     let mut buffer = Vec::with_capacity(WRITE_BYTES);
-    let wrong = |actual: String| RegistryError::WrongSize {
-        what: "a layer",
-        expected: layer.size,
-        actual,
-    };
+    let wrong =
+        |actual: String| RegistryError::WrongSize { what: "a layer", expected: layer.size, actual };
     let ended = loop {
         let chunk = match answer.chunk().await {
             Ok(Some(chunk)) => chunk,
@@ -156,7 +153,8 @@ async fn write(
         Ok::<_, std::io::Error>((hash, buffer))
     });
     let wrote = tokio::task::spawn_blocking(wrote).await;
-    let (hash, buffer) = wrote.map_err(std::io::Error::other).flatten().map_err(RegistryError::Write)?;
+    let (hash, buffer) =
+        wrote.map_err(std::io::Error::other).flatten().map_err(RegistryError::Write)?;
     written.hash = hash;
     written.bytes += bytes;
     Ok(buffer)

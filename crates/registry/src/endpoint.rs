@@ -118,7 +118,8 @@ impl Endpoint {
             return Ok(None);
         }
         let offered = answer.headers.get_all(WWW_AUTHENTICATE);
-        let mut challenges = offered.iter().filter_map(|value| challenge::parse(value.to_str().ok()?));
+        let mut challenges =
+            offered.iter().filter_map(|value| challenge::parse(value.to_str().ok()?));
         match challenges.next() {
             Some(Challenge::Basic) => Ok(self.basic()),
             Some(Challenge::Bearer { realm, service }) => {
@@ -133,7 +134,11 @@ impl Endpoint {
         secret(&format!("Basic {}", STANDARD.encode(format!("{username}:{password}"))))
     }
 
-    async fn token(&self, realm: &str, service: Option<&str>) -> Result<HeaderValue, RegistryError> {
+    async fn token(
+        &self,
+        realm: &str,
+        service: Option<&str>,
+    ) -> Result<HeaderValue, RegistryError> {
         let scope = format!("repository:{}:pull", self.reference.repository());
         let mut query = format!("scope={}", escaped(&scope));
         if let Some(service) = service {
@@ -151,7 +156,11 @@ impl Endpoint {
             StatusCode::OK => {}
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 let complaint = String::new();
-                return Err(RegistryError::Refused { host: answer.host, status: status.as_u16(), complaint });
+                return Err(RegistryError::Refused {
+                    host: answer.host,
+                    status: status.as_u16(),
+                    complaint,
+                });
             }
             _ => return Err(self.unauthorized()),
         }

@@ -50,9 +50,7 @@ impl Registry {
         let mirrors = self.settings.mirrors.iter();
         let mirrors = mirrors.filter(|mirror| mirror.registry == reference.registry());
         let mut endpoints: Vec<Endpoint> = mirrors
-            .map(|mirror| {
-                Endpoint::new(http.clone(), mirror.host.clone(), reference.clone(), None)
-            })
+            .map(|mirror| Endpoint::new(http.clone(), mirror.host.clone(), reference.clone(), None))
             .collect();
         let own = Endpoint::new(http, reference.host().to_owned(), reference.clone(), credentials);
         endpoints.push(own);
@@ -81,7 +79,8 @@ async fn look(
     let mut wanted = reference.digest().cloned();
     let mut version = reference.version();
     for _ in 0..=INDEX_DEPTH {
-        let content = document(endpoint, "manifests", &version, "the manifest", wanted.as_ref()).await?;
+        let content =
+            document(endpoint, "manifests", &version, "the manifest", wanted.as_ref()).await?;
         let host = endpoint.host.clone();
         match manifest::read(&content, platform) {
             Ok(Manifest::Index { chosen }) => {

@@ -67,8 +67,13 @@ struct Named {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Manifest {
     /// The one for the platform, by digest.
-    Index { chosen: Digest },
-    Image { config: Layer, layers: Vec<Layer> },
+    Index {
+        chosen: Digest,
+    },
+    Image {
+        config: Layer,
+        layers: Vec<Layer>,
+    },
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -113,7 +118,8 @@ fn layer(descriptor: &Descriptor) -> Result<Layer, Unusable> {
 }
 
 fn choose(manifests: &[Descriptor], platform: &Platform) -> Result<Manifest, Unusable> {
-    let fits = |named: &Named| named.os == platform.os && named.architecture == platform.architecture;
+    let fits =
+        |named: &Named| named.os == platform.os && named.architecture == platform.architecture;
     let fitting = manifests.iter().find(|each| each.platform.as_ref().is_some_and(fits));
     let Some(fitting) = fitting else {
         let mut available: Vec<String> =
@@ -160,7 +166,8 @@ mod tests {
             .enumerate()
             .map(|(number, platform)| {
                 let (os, architecture) = platform.split_once('/').unwrap();
-                let more = format!(r#","platform":{{"os":"{os}","architecture":"{architecture}"}}"#);
+                let more =
+                    format!(r#","platform":{{"os":"{os}","architecture":"{architecture}"}}"#);
                 descriptor("x", char::from(b'0' + number as u8), &more)
             })
             .collect();

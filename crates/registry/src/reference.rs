@@ -153,8 +153,25 @@ mod tests {
     fn what_would_be_another_address_is_refused() {
         let long = format!("a:{}", "b".repeat(129));
         for bad in [
-            "", "A", "a b", "a//b", "../a", "a/..", "a/../b", "host:99999/a", "host:0/a", "a:", "a@b",
-            "a@sha256:00", "a.b/c?d", "user@host.de/a", "a.b:80:90/c", "-x.y/a", "a/b#c", "[x]:1/a", "http://a/b",
+            "",
+            "A",
+            "a b",
+            "a//b",
+            "../a",
+            "a/..",
+            "a/../b",
+            "host:99999/a",
+            "host:0/a",
+            "a:",
+            "a@b",
+            "a@sha256:00",
+            "a.b/c?d",
+            "user@host.de/a",
+            "a.b:80:90/c",
+            "-x.y/a",
+            "a/b#c",
+            "[x]:1/a",
+            "http://a/b",
             &long,
         ] {
             assert!(bad.parse::<Reference>().is_err(), "{bad:?} was accepted");

@@ -68,10 +68,14 @@ mod tests {
     fn only_this_machine_and_what_was_named_goes_without_tls() {
         let settings =
             RegistrySettings { insecure: vec!["lan:5000".to_owned()], ..Default::default() };
-        for host in ["localhost", "localhost:5000", "127.0.0.1:1", "127.9.9.9", "[::1]:5000", "lan:5000"] {
+        for host in
+            ["localhost", "localhost:5000", "127.0.0.1:1", "127.9.9.9", "[::1]:5000", "lan:5000"]
+        {
             assert!(settings.is_insecure(host), "{host}");
         }
-        for host in ["lan", "lan:5001", "localhost.example", "127.0.0.1.example", "10.0.0.1", "docker.io"] {
+        for host in
+            ["lan", "lan:5001", "localhost.example", "127.0.0.1.example", "10.0.0.1", "docker.io"]
+        {
             assert!(!settings.is_insecure(host), "{host}");
         }
     }

@@ -359,7 +359,7 @@ impl Engine for ProcessEngine {
         Err(EngineError::ImageNotFound(name.clone()))
     }
 
-    async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+    async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {
         Err(EngineError::ImageNotFound(name.clone()))
     }
 

@@ -142,7 +142,7 @@ impl Engine for Breakable {
         Ok(image)
     }
 
-    async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+    async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {
         self.inner.remove_image(name).await
     }
 
