@@ -66,6 +66,7 @@ fn engine_status(error: &EngineError) -> StatusCode {
         EngineError::NotFound(_) | EngineError::Dead(_) => StatusCode::NOT_FOUND,
         EngineError::ImageNotFound(_) | EngineError::BadImage(_) => StatusCode::BAD_REQUEST,
         EngineError::ImageInUse(_) | EngineError::WorkspaceInUse { .. } => StatusCode::CONFLICT,
+        EngineError::NotPulled { .. } => StatusCode::BAD_GATEWAY,
         EngineError::StorageFull(_) => StatusCode::INSUFFICIENT_STORAGE,
         EngineError::ControlUnavailable { .. }
         | EngineError::Exhausted(_)

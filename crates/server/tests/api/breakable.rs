@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use sandbank_engine::{
-    Capabilities, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
+    Capabilities, ControlReport, DeathCause, Engine, EngineError, Freed, ImageInfo, ImageName,
     ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream, WorkspaceId,
     WorkspaceInfo,
 };
