@@ -162,6 +162,7 @@ fn engine_hint(error: &EngineError) -> Option<String> {
             format!("pull it with `sandbank image pull {name}`, or import an archive of it")
         }
         EngineError::NotPulled { hint, .. } => hint.clone(),
+        EngineError::BadImage(_) => "use another image, or have this one made again".into(),
         EngineError::ControlUnavailable { .. } => "`sandbank doctor` says what to do".into(),
         EngineError::WorkspaceInUse { .. } => "stop the sandboxes that have it first".into(),
         EngineError::StorageFull(_) => "free some space, or stop sandboxes".into(),

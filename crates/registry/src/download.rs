@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::endpoint::Endpoint;
 use crate::http::Answer;
-use crate::limits::{ATTEMPTS, FIRST_WAIT, WRITE_BYTES};
+use crate::limits::{ATTEMPTS, FIRST_WAIT, PROGRESS_BYTES, WRITE_BYTES};
 use crate::{Digest, Image, Layer, RegistryError};
 
 /// Where a layer goes.
@@ -74,7 +74,7 @@ async fn from_endpoint(
                 Err(RegistryError::WrongDigest { what: "a layer", expected, actual })
             };
         };
-        if written.bytes > before {
+        if written.bytes >= before + PROGRESS_BYTES {
             (attempt, wait) = (1, FIRST_WAIT);
         }
         if !error.is_passing() || attempt >= ATTEMPTS {

@@ -23,8 +23,12 @@ pub(crate) const INDEX_DEPTH: u32 = 3;
 /// Layers downloaded at the same time.
 pub const CONCURRENT_DOWNLOADS: usize = 4;
 
-/// Attempts without a single new byte; then the next source is asked, or the download fails.
+/// Attempts that bring less than [`PROGRESS_BYTES`]; then the next source is asked, or the download
+/// fails.
 pub(crate) const ATTEMPTS: u32 = 3;
+
+/// What an attempt must bring to be worth another: drops would go on for ever.
+pub(crate) const PROGRESS_BYTES: u64 = 1 << 20;
 
 /// Before the second attempt; each further wait is twice as long.
 pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(250);

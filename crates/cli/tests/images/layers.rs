@@ -72,6 +72,8 @@ pub(crate) fn put(tar: &mut tar::Builder<Vec<u8>>, path: &str, content: &[u8], m
     let mut header = tar::Header::new_gnu();
     header.set_size(content.len() as u64);
     header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
     header.set_mtime(1_700_000_000);
     tar.append_data(&mut header, path, content).unwrap();
 }

@@ -150,15 +150,21 @@ impl ImageStore {
         self.add(name, cancelled, &|import, known| pulled.unpack(import, name, progress, known))
     }
 
+    /// Whether an image may be called so.
+    pub(crate) fn check_name(&self, name: &ImageName) -> Result<(), EngineError> {
+        match name.is_host() {
+            true => Err(bad("the name `host` stands for this machine; choose another")),
+            false => Ok(()),
+        }
+    }
+
     fn add(
         &self,
         name: &ImageName,
         cancelled: &CancellationToken,
         unpack: &dyn Fn(&Import<'_>, KnownLayers<'_>) -> Result<Record, EngineError>,
     ) -> Result<ImageInfo, EngineError> {
-        if name.is_host() {
-            return Err(bad("the name `host` stands for this machine; choose another"));
-        }
+        self.check_name(name)?;
         let _importing = self.lock_imports()?;
         let imported = self.import_layers(cancelled, unpack);
         let result = imported.and_then(|new| self.name_image(name, new));

@@ -26,6 +26,7 @@ pub(super) async fn pull(
     tell: Tell<'_>,
     cancelled: &CancellationToken,
 ) -> Result<ImageInfo, EngineError> {
+    parts.images.check_name(name)?;
     let fetching = cancelled.run_until_cancelled(fetch(parts, request, tell));
     let pulled = fetching.await.unwrap_or_else(|| Err(was_cancelled()))?;
     let (steps, mut told) = mpsc::unbounded_channel();
