@@ -198,6 +198,7 @@ archive() { # archive IMAGE LAYER...: as `docker save` writes it
         zstd --quiet --threads=0 --force -o "$work/$image.tar.zst"
     rm -rf "$dir"
     mv "$work/$image.tar.zst" "$OUT/$image.tar.zst"
+    echo "sha256:$id" >"$OUT/$image.id"
 }
 
 build() { # build IMAGE
@@ -226,21 +227,42 @@ program() {
     done
 }
 
-import_native() { # import_native IMAGE
-    local sandbank
+# Both stores know an image by its configuration, so one that is there already is not read again.
+import_native() {
+    local sandbank image here
     sandbank=$(program)
     if [ -z "$sandbank" ]; then
-        say "there is no sandbank program yet; then: sandbank image import $1 $OUT/$1.tar.zst"
+        say "there is no sandbank program yet; then: sandbank image import <image> $OUT/<image>.tar.zst"
         return
     fi
-    "$sandbank" image import "$1" "$OUT/$1.tar.zst"
+    here=$("$sandbank" image ls --json)
+    for image; do
+        if jq -e --arg name "$image" --arg id "$(cat "$OUT/$image.id")" \
+            'any(.[]; .name == $name and .digest == $id)' <<<"$here" >/dev/null; then
+            say "sandbank has $image already"
+        else
+            "$sandbank" image import "$image" "$OUT/$image.tar.zst"
+        fi
+    done
+}
+
+import_docker() {
+    local image
+    if ! command -v docker >/dev/null || ! timeout 10 docker version >/dev/null 2>&1; then
+        say "no Docker daemon answers here; then: zstd -dc $OUT/<image>.tar.zst | docker load"
+        return
+    fi
+    for image; do
+        if [ "$(docker image inspect --format '{{.Id}}' "$image:latest" 2>/dev/null)" = "$(cat "$OUT/$image.id")" ]; then
+            say "Docker has $image already"
+        else
+            # Docker before 23 does not read zstd.
+            zstd --quiet --decompress --stdout "$OUT/$image.tar.zst" | docker load --quiet
+        fi
+    done
 }
 
 for image in "${wanted[@]}"; do build "$image"; done
 [ "$import" = yes ] || exit 0
-for image in "${wanted[@]}"; do import_native "$image"; done
-if command -v docker >/dev/null && timeout 10 docker version >/dev/null 2>&1; then
-    for image in "${wanted[@]}"; do docker load --quiet --input "$OUT/$image.tar.zst"; done
-else
-    say "no Docker daemon answers here; then: docker load --input $OUT/<image>.tar.zst"
-fi
+import_native "${wanted[@]}"
+import_docker "${wanted[@]}"
