@@ -19,7 +19,7 @@ const PART: usize = 2 << 20;
 async fn a_layer_that_breaks_off_goes_on_where_it_was() -> anyhow::Result<()> {
     let Some(place) = Place::make().await? else { return Ok(()) };
     let layer = Layer::noise("large", SIZE, 11);
-    place.registry.push("app:1", &[layer.clone()]).await?;
+    place.registry.push("app:1", std::slice::from_ref(&layer)).await?;
     let link = WeakLink::before(place.registry.port, layer.digest(), Fault::Cut, PART, 2).await?;
     place.pull_ok(&format!("127.0.0.1:{}/app:1", link.port), "app").await?;
     ensure!(link.faults.load(Ordering::SeqCst) == 0, "it was never cut");
@@ -34,7 +34,7 @@ async fn a_registry_that_hangs_is_given_up_and_one_that_only_hung_once_is_not() 
 {
     let Some(place) = Place::make().await? else { return Ok(()) };
     let layer = Layer::noise("large", SIZE, 12);
-    place.registry.push("app:1", &[layer.clone()]).await?;
+    place.registry.push("app:1", std::slice::from_ref(&layer)).await?;
     let (port, digest) = (place.registry.port, layer.digest());
     let dead = WeakLink::before(port, digest.clone(), Fault::Hang, 1000, usize::MAX).await?;
     let words = ["sent nothing for 1.5 s", "pull it again"];

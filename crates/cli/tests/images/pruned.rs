@@ -17,7 +17,7 @@ fn cleared(said: &Said) -> anyhow::Result<(u64, u64)> {
 async fn a_removed_image_frees_what_no_other_has_and_says_how_much() -> anyhow::Result<()> {
     let Some(place) = Place::make().await? else { return Ok(()) };
     let (shared, own) = (Layer::noise("shared", 400_000, 1), Layer::noise("own", 900_000, 2));
-    place.registry.push("one:1", &[shared.clone()]).await?;
+    place.registry.push("one:1", std::slice::from_ref(&shared)).await?;
     place.registry.push("two:1", &[shared, own]).await?;
     place.pull_ok(&place.registry.reference("one:1"), "one").await?;
     place.pull_ok(&place.registry.reference("two:1"), "two").await?;

@@ -32,7 +32,7 @@ async fn damaged_layers_manifests_and_configurations_are_refused() -> anyhow::Re
     let good = Layer::text("good", "good");
     let bad = Layer::noise("bad", 300_000, 7);
     let pinned = registry.push("app:1", &[good.clone(), bad.clone()]).await?;
-    registry.push("control:1", &[good.clone()]).await?;
+    registry.push("control:1", std::slice::from_ref(&good)).await?;
     let reference = registry.reference("app:1");
     let damaged = ["not sha256:", "do not use it"];
 
@@ -134,8 +134,8 @@ async fn layers_that_reach_outside_are_refused_and_touch_nothing() -> anyhow::Re
 async fn what_is_no_image_or_has_no_usable_name_is_refused() -> anyhow::Result<()> {
     let Some(place) = Place::make().await? else { return Ok(()) };
     let layer = Layer::text("a", "a");
-    place.registry.push("app:1", &[layer.clone()]).await?;
-    let config = configuration(machine(), &[layer.clone()]);
+    place.registry.push("app:1", std::slice::from_ref(&layer)).await?;
+    let config = configuration(machine(), std::slice::from_ref(&layer));
     let mut chart = manifest(&config, &[layer]);
     chart["config"]["mediaType"] = "application/vnd.cncf.helm.config.v1+json".into();
     place.registry.push_manifest("app", "chart", &chart).await?;
@@ -167,7 +167,7 @@ async fn what_is_no_image_or_has_no_usable_name_is_refused() -> anyhow::Result<(
 async fn a_disk_without_room_is_noticed_before_the_first_layer() -> anyhow::Result<()> {
     let Some(mut place) = Place::make().await? else { return Ok(()) };
     let layer = Layer::noise("a", 200_000, 3);
-    place.registry.push("app:1", &[layer.clone()]).await?;
+    place.registry.push("app:1", std::slice::from_ref(&layer)).await?;
     place.daemon.terminate().await?;
     let images = place.daemon.data_dir().join("images");
     let small = SmallDisk::over(&images)?;

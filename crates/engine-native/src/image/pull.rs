@@ -18,12 +18,15 @@ use super::manifest::{self, Plan};
 use super::record::Record;
 use super::store::ImageStore;
 
+/// Each with its place.
+type Blobs = Vec<(Layer, Room)>;
+
 /// Room for a found image, to be filled and then unpacked.
 pub(crate) struct Pulled {
     archive: Archive,
     plan: Plan,
     /// What has to be downloaded, each blob once.
-    pub(crate) missing: Vec<(Layer, Room)>,
+    pub(crate) missing: Blobs,
     /// Of the uncompressed layers that are not downloaded.
     here: Vec<String>,
 }
@@ -73,9 +76,9 @@ impl ImageStore {
         image: &Image,
         plan: &Plan,
         file: &Arc<File>,
-    ) -> Result<(Vec<(Layer, Room)>, Vec<String>), EngineError> {
+    ) -> Result<(Blobs, Vec<String>), EngineError> {
         let known = self.known_layers()?;
-        let (mut missing, mut here) = (Vec::<(Layer, Room)>::new(), Vec::new());
+        let (mut missing, mut here) = (Blobs::new(), Vec::new());
         for (layer, (member, id)) in image.layers.iter().zip(&plan.layers) {
             let id = id.as_deref().unwrap_or_default();
             if known.contains_key(id) {

@@ -428,6 +428,15 @@ pub const TABLE: &[Setting] = &[
         help: "Private network that sandboxes with network get their addresses from, four each.",
     },
     Setting {
+        key: "network.pool_size",
+        env: "SANDBANK_POOL_SIZE",
+        aliases: &[],
+        flag: Some("pool-size"),
+        kind: Kind::Integer { min: 0, max: 1_024 },
+        default: Preset::Text("8"),
+        help: "Ready-made namespaces kept for the next sandboxes.",
+    },
+    Setting {
         key: "images.mirrors",
         env: "SANDBANK_IMAGE_MIRRORS",
         aliases: &[],
@@ -453,15 +462,6 @@ pub const TABLE: &[Setting] = &[
         kind: Kind::Integer { min: 100, max: 60 * MINUTE_MS },
         default: Preset::Text("30000"),
         help: "How long a registry may send nothing during a pull before it is asked again, three times in all.",
-    },
-    Setting {
-        key: "network.pool_size",
-        env: "SANDBANK_POOL_SIZE",
-        aliases: &[],
-        flag: Some("pool-size"),
-        kind: Kind::Integer { min: 0, max: 1_024 },
-        default: Preset::Text("8"),
-        help: "Ready-made namespaces kept for the next sandboxes.",
     },
     Setting {
         key: "security.allow_weaker",
