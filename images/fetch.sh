@@ -21,7 +21,7 @@ integrity() { # integrity ALGORITHM FILE: as npm writes it
 }
 
 fetch_npm() { # fetch_npm NAME VERSION: into the current directory
-    npm pack --silent "$1@$2" >/dev/null
+    npm pack --loglevel=error "$1@$2" >/dev/null
 }
 
 fetch_pypi() {

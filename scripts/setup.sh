@@ -84,6 +84,7 @@ case "$level" in
         need e2fsprogs mkfs.ext4 e2fsck
         need mount losetup
         need perl-base perl
+        need openssl openssl
         ;;
     fuzz) need g++ c++ ;;
     images)

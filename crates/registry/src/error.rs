@@ -62,6 +62,11 @@ impl RegistryError {
     /// What to do next.
     pub fn hint(&self) -> String {
         match self {
+            Self::Unreachable { reason, .. } if reason.contains("certificate") => {
+                "if you trust it, add its certificate authority to this machine's: \
+                 update-ca-certificates"
+                    .to_owned()
+            }
             Self::Unreachable { host, .. } => format!(
                 "check the name and this machine's network; a registry without TLS must be named in \
                  images.insecure_registries: {host}"

@@ -12,4 +12,5 @@ mod pruned;
 mod pulled;
 mod refused;
 mod registry;
+mod tls;
 mod weak_link;

@@ -88,6 +88,11 @@ impl Registry {
         self.log().lines().filter(|line| line.contains("GET /v2/") && line.contains(&asked)).count()
     }
 
+    /// Everything of it.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// Where the registry keeps a blob.
     pub(crate) fn blob_file(&self, digest: &str) -> PathBuf {
         let hex = digest.strip_prefix("sha256:").unwrap();
