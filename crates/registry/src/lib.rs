@@ -11,6 +11,9 @@ mod docker_config;
 mod download;
 mod endpoint;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod image;
 mod limits;
