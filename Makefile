@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-vm torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
+.PHONY: help setup serve images test test-vm torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
 
 # Where rustup puts cargo, for shells that have not been told; before an older cargo of the system.
 export HOME ?= /root
@@ -19,6 +19,11 @@ serve: ## Build the release binary and start the server on this machine (ARGS="-
 	@scripts/setup.sh
 	cargo build --release --locked --package sandbank-cli
 	$(SANDBANK) serve $(ARGS)
+
+images: ## Build base, node24 and python3.13 without a container registry, and import them (as root; ARGS=--force)
+	@scripts/setup.sh --images
+	cargo build --release --locked --package sandbank-cli
+	@scripts/images.sh $(ARGS)
 
 test: ## Everything that guards a commit: format, lints, all tests
 	@scripts/setup.sh --test

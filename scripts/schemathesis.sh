@@ -54,9 +54,10 @@ call() {
     curl -sf -H "Authorization: Bearer $token" -d "$2" "$url$1"
 }
 
+# Pulling would ask whatever registries come out of a generator.
 check() {
     "$tool/bin/schemathesis" --config-file "$data/schemathesis.toml" run "$url/openapi.json" \
-        --header "Authorization: Bearer $token" --exclude-path /v1/events --request-timeout 20 \
+        --header "Authorization: Bearer $token" --exclude-path /v1/events --exclude-path /v1/images:pull --request-timeout 20 \
         --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance,use_after_free,ignored_auth \
         --max-time "$seconds" --continue-on-failure --warnings off "$@"
 }

@@ -7,6 +7,7 @@
 #   scripts/setup.sh --instructions   also what counts instructions
 #   scripts/setup.sh --fuzz           also what fuzzing is linked with
 #   scripts/setup.sh --schemathesis   also what checks the API's document
+#   scripts/setup.sh --images         also what builds the images of images/
 #
 # Safe to run again: it looks first, says what it is about to install, and is silent when
 # nothing is missing.
@@ -28,9 +29,9 @@ fail() {
 level=serve
 case "${1:-}" in
     "") ;;
-    --test | --bench | --instructions | --fuzz | --schemathesis) level=${1#--} ;;
+    --test | --bench | --instructions | --fuzz | --schemathesis | --images) level=${1#--} ;;
     -h | --help)
-        sed -n '2,12s/^# \{0,1\}//p' "$0"
+        sed -n '2,13s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *) fail "unknown option $1" "see $0 --help" ;;
@@ -83,8 +84,18 @@ case "$level" in
         need e2fsprogs mkfs.ext4 e2fsck
         need mount losetup
         need perl-base perl
+        need openssl openssl
         ;;
     fuzz) need g++ c++ ;;
+    images)
+        need mmdebstrap mmdebstrap
+        need npm npm
+        need jq jq
+        need zstd zstd
+        need python3 python3
+        python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
+        [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || packages+=(debian-archive-keyring)
+        ;;
     schemathesis)
         need python3 python3
         python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
@@ -240,7 +251,9 @@ if [ "$level" = test ]; then
         echo "setup: adding $component to the Rust toolchain"
         rustup component add "$component"
     done
-    # The tests that use it say that they are skipped where it could not be had.
+    # The tests that use them say that they are skipped where they could not be had.
+    scripts/docker-registry.sh >/dev/null ||
+        echo "setup: docker-registry could not be had; the tests that pull images are skipped" >&2
     scripts/sandkasten-client.sh >/dev/null ||
         echo "setup: the published client of Sandkasten could not be installed; its tests are skipped" >&2
 fi

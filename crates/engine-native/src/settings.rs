@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use sandbank_engine::{Control, ImageName, InstanceId};
+use sandbank_registry::RegistrySettings;
 use serde::{Deserialize, Serialize};
 
 use crate::{StorageKind, Subnet};
@@ -26,6 +27,8 @@ pub struct NativeSettings {
     pub networks_ready: usize,
     pub cgroups_ready: usize,
     pub spawner: SpawnerProgram,
+    /// Where images are pulled from, and how.
+    pub registries: RegistrySettings,
     #[doc(hidden)]
     pub omitted: Omitted,
 }
@@ -45,6 +48,7 @@ impl NativeSettings {
             networks_ready: 8,
             cgroups_ready: 16,
             spawner: SpawnerProgram::default(),
+            registries: RegistrySettings::default(),
             omitted: Omitted::default(),
         }
     }

@@ -17,6 +17,9 @@ pub enum EngineError {
     /// The archive itself is at fault.
     #[error("the image archive is not usable: {0}")]
     BadImage(String),
+    /// A registry did not give the image.
+    #[error("the image cannot be pulled: {message}")]
+    NotPulled { message: String, hint: String, retryable: bool },
     #[error("the control {} cannot be enforced: {reason}", .control.name())]
     ControlUnavailable { control: Control, reason: String },
     #[error("no storage left: {0}")]

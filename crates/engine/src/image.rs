@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Lower-case words with `.`, `_`, `-`, an optional `/` path and an optional `:tag`.
+/// Lower-case words with `.`, `_`, `-`, an optional `/` path, whose first word may have a `:port`, and
+/// an optional `:tag`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ImageName(String);
@@ -39,15 +40,29 @@ fn is_word(word: &str) -> bool {
     first.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) && word.bytes().all(inner)
 }
 
+fn is_host_with_port(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(host, port)| {
+        let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+        is_word(host) && digits && port.parse::<u16>().is_ok()
+    })
+}
+
 impl FromStr for ImageName {
     type Err = InvalidImageName;
 
     fn from_str(text: &str) -> Result<Self, InvalidImageName> {
-        let (path, tag) = match text.rsplit_once(':') {
-            Some((path, tag)) => (path, Some(tag)),
-            None => (text, None),
+        let (host, rest) = match text.split_once('/') {
+            Some((host, rest)) if host.contains(':') => (Some(host), rest),
+            _ => (None, text),
         };
-        let clean = text.len() <= 128 && path.split('/').all(is_word) && tag.is_none_or(is_word);
+        let (path, tag) = match rest.rsplit_once(':') {
+            Some((path, tag)) => (path, Some(tag)),
+            None => (rest, None),
+        };
+        let clean = text.len() <= 128
+            && host.is_none_or(is_host_with_port)
+            && path.split('/').all(is_word)
+            && tag.is_none_or(is_word);
         if clean {
             Ok(Self(text.to_owned()))
         } else {
@@ -87,6 +102,34 @@ pub struct ImageInfo {
     pub imported_at_ms: Option<u64>,
 }
 
+/// An image of a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequest {
+    /// `[registry[:port]/]name[:tag][@digest]`; whatever reads it says what is wrong with it.
+    pub reference: String,
+    /// For its registry only.
+    pub credentials: Option<RegistryCredentials>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct RegistryCredentials {
+    pub username: String,
+    pub password: String,
+}
+
+impl fmt::Debug for RegistryCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:[redacted]", self.username)
+    }
+}
+
+/// What clearing away has given back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Freed {
+    pub layers: u32,
+    pub bytes: u64,
+}
+
 /// How far an import is, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportProgress {
@@ -100,10 +143,32 @@ mod tests {
 
     #[test]
     fn names_follow_the_registries() {
-        for good in ["host", "node24", "python3.13", "library/debian:bookworm", "a/b/c"] {
+        for good in [
+            "host",
+            "node24",
+            "python3.13",
+            "library/debian:bookworm",
+            "a/b/c",
+            "localhost:5000/a/b:c",
+        ] {
             assert!(good.parse::<ImageName>().is_ok(), "{good} was refused");
         }
-        for bad in ["", "..", "a//b", "/etc", "a:b:c", "A", "a b", "a/../b", ".hidden"] {
+        for bad in [
+            "",
+            "..",
+            "a//b",
+            "/etc",
+            "a:b:c",
+            "A",
+            "a b",
+            "a/../b",
+            ".hidden",
+            "a:b/c",
+            "a:99999/b",
+            "a:/b",
+            "a:1/b:c:d",
+            "a/b:1/c",
+        ] {
             assert!(bad.parse::<ImageName>().is_err(), "{bad:?} was accepted");
         }
     }

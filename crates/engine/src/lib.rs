@@ -18,7 +18,9 @@ pub use containment::{Confinement, Expected, HostFinding};
 pub use control::{Control, ControlReport, Standing};
 pub use error::EngineError;
 pub use id::{InstanceId, InvalidId, SandboxId};
-pub use image::{ImageInfo, ImageName, ImportProgress, InvalidImageName};
+pub use image::{
+    Freed, ImageInfo, ImageName, ImportProgress, InvalidImageName, PullRequest, RegistryCredentials,
+};
 pub use machine::{
     DeathCause, Limits, Machine, MachineSpec, MachineState, MachineStats, NetworkMode,
     SUBNET_PREFIXES,
@@ -27,6 +29,7 @@ pub use workspace::{InvalidWorkspaceId, WorkspaceId, WorkspaceInfo};
 
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 
 /// A duplex byte stream to a runner.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -96,7 +99,24 @@ pub trait Engine: Send + Sync + 'static {
         progress: &(dyn Fn(ImportProgress) + Send + Sync),
     ) -> Result<ImageInfo, EngineError>;
 
-    async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError>;
+    /// Takes an image from its registry. Cancelled, it fails, and nothing of it is kept.
+    async fn pull_image(
+        &self,
+        _name: &ImageName,
+        _request: &PullRequest,
+        _progress: &(dyn Fn(ImportProgress) + Send + Sync),
+        _cancelled: &CancellationToken,
+    ) -> Result<ImageInfo, EngineError> {
+        Err(EngineError::Unavailable(format!("the engine {} cannot pull images", self.name())))
+    }
+
+    /// Forgets a name, and removes the layers that nothing else is made of.
+    async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError>;
+
+    /// Removes every layer that no image and no machine is made of.
+    async fn prune_images(&self) -> Result<Freed, EngineError> {
+        Ok(Freed::default())
+    }
 
     /// Every kept workspace, used or not. None where there are no such things.
     async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, EngineError> {

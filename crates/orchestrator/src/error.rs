@@ -130,7 +130,12 @@ impl OrchestratorError {
             | Self::ShuttingDown
             | Self::Untested(_) => true,
             Self::Engine(error) => {
-                matches!(**error, EngineError::Exhausted(_) | EngineError::Unavailable(_))
+                matches!(
+                    **error,
+                    EngineError::Exhausted(_)
+                        | EngineError::Unavailable(_)
+                        | EngineError::NotPulled { retryable: true, .. }
+                )
             }
             Self::Channel(error) => error.is_broken(),
             Self::Store(error) => error.is_temporary(),
@@ -146,6 +151,7 @@ fn engine_code(error: &EngineError) -> &'static str {
         EngineError::ImageInUse(_) => "image_in_use",
         EngineError::WorkspaceInUse { .. } => "workspace_in_use",
         EngineError::BadImage(_) => "bad_image",
+        EngineError::NotPulled { .. } => "not_pulled",
         EngineError::ControlUnavailable { .. } => "control_unavailable",
         EngineError::StorageFull(_) => "storage_full",
         EngineError::Exhausted(_) => "engine_exhausted",
@@ -157,7 +163,11 @@ fn engine_code(error: &EngineError) -> &'static str {
 
 fn engine_hint(error: &EngineError) -> Option<String> {
     Some(match error {
-        EngineError::ImageNotFound(name) => format!("import it: sandbank image import {name} …"),
+        EngineError::ImageNotFound(name) => {
+            format!("pull it with `sandbank image pull {name}`, or import an archive of it")
+        }
+        EngineError::NotPulled { hint, .. } => hint.clone(),
+        EngineError::BadImage(_) => "use another image, or have this one made again".into(),
         EngineError::ControlUnavailable { .. } => "`sandbank doctor` says what to do".into(),
         EngineError::WorkspaceInUse { .. } => "stop the sandboxes that have it first".into(),
         EngineError::StorageFull(_) => "free some space, or stop sandboxes".into(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use sandbank_engine::{
-    Engine, EngineError, ImageInfo, ImageName, ImportProgress, SandboxId, WorkspaceId,
-    WorkspaceInfo,
+    Engine, EngineError, Freed, ImageInfo, ImageName, ImportProgress, PullRequest, SandboxId,
+    WorkspaceId, WorkspaceInfo,
 };
 use sandbank_protocol::ShellName;
 use sandbank_store::{Event, Store};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::acquire::Acquired;
 use crate::clock::{Clock, SystemClock};
-use crate::containment::{self, Clearance, Containment, SelfTest, Tested};
+use crate::containment::{self, Clearance, Containment, ImageSource, SelfTest, Tested};
 use crate::context::Context;
 use crate::create::Kept;
 use crate::events::EventLog;
@@ -246,13 +246,35 @@ impl Orchestrator {
         tell: &(dyn Fn(ImportProgress) + Send + Sync),
         data_dir: &Path,
     ) -> Result<ImageInfo, EngineError> {
-        let imported = containment::import(&self.context, name, archive, tell, data_dir).await;
+        self.take_image(name, ImageSource::Archive(archive), tell, data_dir).await
+    }
+
+    /// The same with an image of a registry, until `cancelled` is.
+    pub async fn pull_image(
+        &self,
+        name: &ImageName,
+        request: &PullRequest,
+        tell: &(dyn Fn(ImportProgress) + Send + Sync),
+        cancelled: &CancellationToken,
+        data_dir: &Path,
+    ) -> Result<ImageInfo, EngineError> {
+        self.take_image(name, ImageSource::Registry(request, cancelled), tell, data_dir).await
+    }
+
+    async fn take_image(
+        &self,
+        name: &ImageName,
+        source: ImageSource<'_>,
+        tell: &(dyn Fn(ImportProgress) + Send + Sync),
+        data_dir: &Path,
+    ) -> Result<ImageInfo, EngineError> {
+        let taken = containment::import(&self.context, name, source, tell, data_dir).await;
         self.context.pool.try_again(Some(name));
-        imported
+        taken
     }
 
     /// Ready machines of it go first: nobody uses them.
-    pub async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+    pub async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {
         let context = &self.context;
         if !context.pool.keeps(name) {
             return context.engine.remove_image(name).await;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of ours each crate may use. Engines never see HTTP, handlers never see an engine's
 /// inside, the runner knows neither: a new arrow is a decision, made here.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
     ("runner", &["channel", "protocol", "rooted-fs"]),
@@ -19,7 +19,8 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("channel", &["protocol"]),
     ("engine", &["protocol"]),
     ("fault-points", &[]),
-    ("engine-native", &["engine", "fault-points", "protocol", "runner-binary"]),
+    ("registry", &[]),
+    ("engine-native", &["engine", "fault-points", "protocol", "registry", "runner-binary"]),
     ("store", &["engine"]),
     ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),
     ("server", &["channel", "engine", "orchestrator", "protocol", "store"]),
@@ -32,6 +33,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
             "fault-points",
             "orchestrator",
             "protocol",
+            "registry",
             "server",
             "store",
         ],

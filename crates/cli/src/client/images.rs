@@ -1,5 +1,6 @@
-//! Images: list, import from an archive on the server's machine, remove.
+//! Images: list, import from an archive on the server's machine, pull from a registry, remove, prune.
 
+use sandbank_registry::Credentials;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -27,6 +28,14 @@ pub(crate) struct ImportStep {
     pub(crate) hint: Option<String>,
 }
 
+/// What a removal gave back; nothing is said by servers that do not know.
+#[derive(Debug, Default, Clone, Copy, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Cleared {
+    pub(crate) freed_layers: u32,
+    pub(crate) freed_bytes: u64,
+}
+
 #[derive(Deserialize)]
 struct Listing {
     images: Vec<Value>,
@@ -42,10 +51,38 @@ impl Client {
         &self,
         name: &str,
         path: &str,
+        step: impl FnMut(&ImportStep),
+    ) -> Result<Option<ImportStep>, ClientError> {
+        self.take_image("import", &json!({ "name": name, "path": path }), step).await
+    }
+
+    /// The same with an image of a registry. Dropping the future ends the pull.
+    pub(crate) async fn pull_image(
+        &self,
+        name: Option<&str>,
+        reference: &str,
+        credentials: Option<&Credentials>,
+        step: impl FnMut(&ImportStep),
+    ) -> Result<Option<ImportStep>, ClientError> {
+        let mut body = json!({ "reference": reference });
+        if let Some(name) = name {
+            body["name"] = name.into();
+        }
+        if let Some(Credentials { username, password }) = credentials {
+            body["username"] = username.as_str().into();
+            body["password"] = password.as_str().into();
+        }
+        self.take_image("pull", &body, step).await
+    }
+
+    async fn take_image(
+        &self,
+        verb: &str,
+        body: &Value,
         mut step: impl FnMut(&ImportStep),
     ) -> Result<Option<ImportStep>, ClientError> {
-        let request = self.request(reqwest::Method::POST, "/v1/images:import");
-        let response = self.send(request.json(&json!({ "name": name, "path": path }))).await?;
+        let request = self.request(reqwest::Method::POST, &format!("/v1/images:{verb}"));
+        let response = self.send(request.json(body)).await?;
         let mut lines = Lines::new(self.clone(), response);
         let mut last = None;
         while let Some(line) = lines.next::<ImportStep>().await? {
@@ -55,7 +92,12 @@ impl Client {
         Ok(last)
     }
 
-    pub(crate) async fn remove_image(&self, name: &str) -> Result<(), ClientError> {
-        self.send(self.delete(&format!("/v1/images/{}", segment(name)))).await.map(drop)
+    pub(crate) async fn remove_image(&self, name: &str) -> Result<Cleared, ClientError> {
+        self.json(self.delete(&format!("/v1/images/{}", segment(name)))).await
+    }
+
+    /// Removes what no image and no sandbox is made of.
+    pub(crate) async fn prune_images(&self) -> Result<Cleared, ClientError> {
+        self.json(self.request(reqwest::Method::POST, "/v1/images:prune")).await
     }
 }

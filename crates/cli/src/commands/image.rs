@@ -1,21 +1,26 @@
 //! `sandbank image`: what sandboxes' root file systems are made of.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use sandbank_engine::ImageName;
+use sandbank_registry::{Credentials, DockerConfig, InvalidReference, Reference};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::client::Image;
+use crate::client::{Cleared, Image, ImportStep};
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupts;
 use crate::ui::{Progress, Table, text};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  sandbank image pull node:24; sandbank run --image node:24 -- node --version
+  sandbank image pull registry.lan:5000/team/tools:3 --name tools
   docker save node:24 | zstd > node24.tar.zst; sandbank image import node24 node24.tar.zst
   sandbank run --image node24 -- node --version
   sandbank image ls
@@ -38,11 +43,36 @@ pub(crate) enum ImageAction {
         /// The archive
         archive: PathBuf,
     },
+    /// Take an image from a registry, with the credentials of `docker login`
+    Pull {
+        /// [registry[:port]/]name[:tag] or …@sha256:<digest>
+        reference: Written,
+        /// What to call it here [default: the reference without its digest]
+        #[arg(long, value_name = "NAME")]
+        name: Option<ImageName>,
+    },
+    /// Remove layers that no image and no sandbox is made of
+    Prune,
     /// Remove images that no sandbox uses
     Rm {
         #[arg(required = true)]
         names: Vec<ImageName>,
     },
+}
+
+/// A reference with the words that were used for it: they name the image here.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    text: String,
+    meant: Reference,
+}
+
+impl FromStr for Written {
+    type Err = InvalidReference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidReference> {
+        Ok(Self { text: text.to_owned(), meant: text.parse()? })
+    }
 }
 
 pub(crate) async fn run(context: &Context, args: ImageArgs) -> Result<u8, Failure> {
@@ -52,6 +82,10 @@ pub(crate) async fn run(context: &Context, args: ImageArgs) -> Result<u8, Failur
         ImageAction::Import { name, archive } => {
             import(context, &connection, &name, &archive).await
         }
+        ImageAction::Pull { reference, name } => {
+            pull(context, &connection, &reference, name.as_ref()).await
+        }
+        ImageAction::Prune => prune(context, &connection).await,
         ImageAction::Rm { names } => remove(context, &connection, &names).await,
     };
     connection.close().await;
@@ -100,7 +134,16 @@ async fn import(
         .import_image(name.as_str(), path, |step| progress.set(step.bytes_done, step.bytes_total))
         .await;
     progress.done();
-    let last = last?.unwrap_or_default();
+    let image = arrived(last?, "import")?;
+    if context.ui.json {
+        return context.ui.document(&image);
+    }
+    context.ui.line(&format!("imported {name}; try `sandbank run --image {name} -- sh`"))
+}
+
+/// The image that the last line is about, or why there is none.
+fn arrived(last: Option<ImportStep>, verb: &str) -> Result<Value, Failure> {
+    let last = last.unwrap_or_default();
     if let Some(error) = last.error {
         let failure = Failure::new(Exit::Refused, text::printable(&error));
         return Err(match last.hint {
@@ -108,14 +151,68 @@ async fn import(
             None => failure,
         });
     }
-    let image = last.image.ok_or_else(|| {
-        Failure::new(Exit::Unreachable, "the server went away during the import")
-            .hint("look at its log, then import again")
-    })?;
+    last.image.ok_or_else(|| {
+        Failure::new(Exit::Unreachable, format!("the server went away during the {verb}"))
+            .hint(format!("look at its log, then {verb} again"))
+    })
+}
+
+async fn pull(
+    context: &Context,
+    connection: &Connection,
+    reference: &Written,
+    name: Option<&ImageName>,
+) -> Result<(), Failure> {
+    let written = reference.text.as_str();
+    let credentials = credentials(&reference.meant).await?;
+    let progress = Progress::bytes(&context.ui, &format!("pulling {written}"), 0);
+    let mut interrupts = Interrupts::listen()?;
+    let name = name.map(ImageName::as_str);
+    let pulling = connection.client.pull_image(name, written, credentials.as_ref(), |step| {
+        progress.set(step.bytes_done, step.bytes_total);
+    });
+    let last = tokio::select! {
+        last = pulling => last,
+        // Dropping the request is what tells the server.
+        _ = interrupts.next() => {
+            progress.done();
+            return Err(Failure::new(Exit::Interrupted, "the pull was cancelled; nothing of it is kept"));
+        }
+    };
+    progress.done();
+    let image = arrived(last?, "pull")?;
     if context.ui.json {
         return context.ui.document(&image);
     }
-    context.ui.line(&format!("imported {name}; try `sandbank run --image {name} -- sh`"))
+    let name = Image::deserialize(&image).unwrap_or_default().name;
+    context.ui.line(&format!("pulled {name}; try `sandbank run --image {name} -- sh`"))
+}
+
+/// Those of whoever types: the server has none of its own.
+async fn credentials(reference: &Reference) -> Result<Option<Credentials>, Failure> {
+    let found = match DockerConfig::of_this_user() {
+        Ok(config) => config.credentials(reference).await,
+        Err(error) => Err(error),
+    };
+    let registry = reference.registry();
+    found.map_err(|error| {
+        Failure::usage(text::printable(&error.to_string())).hint(format!(
+            "repair it, log in again with `docker login {registry}`, or set DOCKER_CONFIG to an empty directory"
+        ))
+    })
+}
+
+async fn prune(context: &Context, connection: &Connection) -> Result<(), Failure> {
+    let cleared = connection.client.prune_images().await?;
+    if context.ui.json {
+        return context.ui.document(&cleared);
+    }
+    context.ui.line(&freed(&cleared))
+}
+
+fn freed(cleared: &Cleared) -> String {
+    let (layers, bytes) = (cleared.freed_layers, text::bytes(cleared.freed_bytes));
+    format!("freed {bytes} of {layers} layers")
 }
 
 async fn remove(
@@ -123,14 +220,22 @@ async fn remove(
     connection: &Connection,
     names: &[ImageName],
 ) -> Result<(), Failure> {
+    let mut all = Cleared::default();
     for name in names {
-        connection.client.remove_image(name.as_str()).await?;
+        let cleared = connection.client.remove_image(name.as_str()).await?;
+        all.freed_layers += cleared.freed_layers;
+        all.freed_bytes += cleared.freed_bytes;
         if !context.ui.json {
             context.ui.line(name.as_str())?;
         }
     }
     if context.ui.json {
-        context.ui.document(&json!({ "removed": names }))?;
+        let Cleared { freed_layers, freed_bytes } = all;
+        context.ui.document(
+            &json!({ "removed": names, "freedLayers": freed_layers, "freedBytes": freed_bytes }),
+        )?;
+    } else {
+        context.ui.note(&freed(&all));
     }
     Ok(())
 }

@@ -3,7 +3,8 @@
 use sandbank_engine::{Control, Engine, InstanceId};
 use sandbank_engine_native::{NativeSettings, Omitted, StorageKind as NativeStorage, Subnet};
 use sandbank_orchestrator::Settings as LifecycleSettings;
-use sandbank_server::config::{Settings, StorageKind};
+use sandbank_registry::{Mirror, RegistrySettings};
+use sandbank_server::config::{ImageSettings, Settings, StorageKind};
 
 use crate::failure::Failure;
 
@@ -24,8 +25,19 @@ pub(crate) fn engine_settings(
     // These cost next to nothing to keep, and every sandbox takes one, networked or not.
     native.user_namespaces_ready = 2 * settings.network.pool_size;
     native.cgroups_ready = 2 * settings.network.pool_size;
+    native.registries = registries(&settings.images)?;
     leave_out(&mut native);
     Ok(native)
+}
+
+fn registries(images: &ImageSettings) -> Result<RegistrySettings, Failure> {
+    let mirrors = images.mirrors.iter().map(|text| text.parse::<Mirror>());
+    let mirrors = mirrors.collect::<Result<_, _>>().map_err(|error| {
+        Failure::usage(format!("the setting images.mirrors cannot be used: {error}"))
+            .hint("change SANDBANK_IMAGE_MIRRORS, or leave it out")
+    })?;
+    let insecure = images.insecure_registries.clone();
+    Ok(RegistrySettings { mirrors, insecure, stall: images.stall_timeout })
 }
 
 const LEAVE_OUT: &str = "SANDBANK_TEST_LEAVE_OUT";

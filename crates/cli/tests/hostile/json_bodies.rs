@@ -169,6 +169,8 @@ fn honest(route: &Route) -> Value {
         "write" => json!({ "path": "f", "text": "" }),
         "tokens" => json!({ "name": "t", "scope": "read_only" }),
         "images:import" => json!({ "name": "i", "path": "/nothing.tar" }),
+        // Refused for its name as for its reference, so that no odd one of either asks a registry.
+        "images:pull" => json!({ "name": "host", "reference": "../nothing" }),
         other => panic!("no body is known for {other}"),
     }
 }

@@ -149,6 +149,12 @@ impl Archive {
         Ok(archive)
     }
 
+    /// One that was put together from blobs whose places are known.
+    pub(super) fn assembled(file: File, length: u64, blobs: HashMap<String, Member>) -> Self {
+        let members = blobs.into_iter().map(|(name, member)| (name, Indexed::File(member)));
+        Self { file, length, format: Format::OciLayout, members: members.collect() }
+    }
+
     fn index(&mut self, most_entries: u64) -> Result<(), EngineError> {
         (&self.file).rewind().map_err(EngineError::io("read the image archive"))?;
         let inner = BufReader::new(&self.file);

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sandbank_engine::{EngineError, ImageName, ImportProgress};
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use super::archive::{Archive, Format, Member, hex};
 use super::compression::{self, Counted};
@@ -46,15 +47,20 @@ impl Progress<'_> {
     }
 }
 
-/// Hashes what it passes on, and ends a stream that grows beyond the limit.
-struct Hashed<R> {
+/// Hashes what it passes on, and ends a stream that grows beyond the limit or that nobody wants
+/// any more.
+struct Hashed<'a, R> {
     inner: R,
+    cancelled: &'a CancellationToken,
     hash: Sha256,
     left: u64,
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for Hashed<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cancelled.is_cancelled() {
+            return Err(io::Error::other("it was cancelled"));
+        }
         let read = self.inner.read(buffer)?;
         self.hash.update(&buffer[..read]);
         self.left = self
@@ -65,7 +71,10 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-impl<R: Read> super::tar_stream::Skip for Hashed<R> {}
+impl<R: Read> super::tar_stream::Skip for Hashed<'_, R> {}
+
+/// Tells the size of a layer that an earlier import unpacked.
+pub(super) type KnownLayers<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
 /// One import in progress.
 pub(super) struct Import<'a> {
@@ -73,17 +82,17 @@ pub(super) struct Import<'a> {
     /// Where finished layers are.
     pub(super) layers: &'a Path,
     pub(super) scratch: &'a Scratch,
+    pub(super) cancelled: &'a CancellationToken,
 }
 
 impl Import<'_> {
-    /// Layers are in place when this returns; the record is the caller's to write. `known` tells
-    /// the size of a layer that an earlier import unpacked.
+    /// Layers are in place when this returns; the record is the caller's to write.
     pub(super) fn run(
         &self,
         name: &ImageName,
         path: &Path,
         report: &dyn Fn(ImportProgress),
-        known: &dyn Fn(&str) -> Option<u64>,
+        known: KnownLayers<'_>,
     ) -> Result<Record, EngineError> {
         let length = std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0);
         let progress =
@@ -91,25 +100,29 @@ impl Import<'_> {
         progress.tell(0);
         let archive =
             Archive::open(path, self.scratch.path(), self.limits, |bytes| progress.add(bytes))?;
-        progress.done.set(length);
         let plan = manifest::plan(&archive)?;
         if plan.layers.len() > self.limits.layers {
             return Err(bad(format!("it has more than {} layers", self.limits.layers)));
         }
-        let record = self.unpack(name, &archive, plan, known, length, &progress)?;
-        progress.tell(progress.total);
-        Ok(record)
+        self.unpack(name, &archive, &plan, known, length, report)
     }
 
-    fn unpack(
+    /// The second half of an import; `length` is what the first half had to read.
+    pub(super) fn unpack(
         &self,
         name: &ImageName,
         archive: &Archive,
-        plan: Plan,
-        known: &dyn Fn(&str) -> Option<u64>,
+        plan: &Plan,
+        known: KnownLayers<'_>,
         length: u64,
-        progress: &Progress<'_>,
+        report: &dyn Fn(ImportProgress),
     ) -> Result<Record, EngineError> {
+        let progress = Progress {
+            report,
+            total: 2 * length,
+            done: Cell::new(length),
+            told: Cell::new(length),
+        };
         let mut budget = Budget::new(self.limits);
         let stored: u64 = plan.layers.iter().map(|(member, _)| member.size).sum();
         let scale = |bytes: u64| (bytes as f64 * length as f64 / stored.max(1) as f64) as u64;
@@ -137,13 +150,14 @@ impl Import<'_> {
             };
             records.push(layer);
         }
-        let digest = plan.digest.unwrap_or_else(|| records[0].id.clone());
+        progress.tell(progress.total);
+        let digest = plan.digest.clone().unwrap_or_else(|| records[0].id.clone());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Record {
             name: name.clone(),
             digest,
             layers: records,
-            env: plan.env,
+            env: plan.env.clone(),
             imported_at_ms: now.as_millis() as u64,
         })
     }
@@ -168,7 +182,8 @@ impl Import<'_> {
         let section = Counted::new(archive.section(member), tell);
         let section = BufReader::with_capacity(256 << 10, section);
         let inner = compression::decoder(section)?;
-        let hashed = Hashed { inner, hash: Sha256::new(), left: self.limits.bytes };
+        let (cancelled, left) = (self.cancelled, self.limits.bytes);
+        let hashed = Hashed { inner, cancelled, hash: Sha256::new(), left };
         // A layer with a digest needs no end mark to show that it is whole.
         let mut stream = TarStream::new(hashed, archive.format == Format::Rootfs);
         let before = budget.bytes();

@@ -128,7 +128,11 @@ impl Descriptor {
     }
 }
 
-fn configured(archive: &Archive, name: &str, layers: Vec<String>) -> Result<Plan, EngineError> {
+pub(super) fn configured(
+    archive: &Archive,
+    name: &str,
+    layers: Vec<String>,
+) -> Result<Plan, EngineError> {
     let (configuration, digest) = archive.read_json::<Configuration>(name)?;
     let architecture = configuration.architecture.as_deref().unwrap_or(machine());
     let os = configuration.os.as_deref().unwrap_or("linux");

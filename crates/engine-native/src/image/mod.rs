@@ -18,11 +18,13 @@ mod archive;
 mod compression;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
+mod garbage;
 mod host;
 mod import;
 mod layers;
 mod limits;
 mod manifest;
+mod pull;
 mod record;
 mod scratch;
 mod skeleton;
@@ -38,6 +40,7 @@ use std::path::PathBuf;
 
 use sandbank_engine::EngineError;
 
+pub(crate) use pull::Pulled;
 pub(crate) use store::ImageStore;
 
 /// How the root of a machine is put together.

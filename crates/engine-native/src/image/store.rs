@@ -1,6 +1,6 @@
 //! The images of one data directory: names, their layers, and what is no longer needed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,34 +8,38 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress, SandboxId};
+use sandbank_engine::{EngineError, Freed, ImageInfo, ImageName, ImportProgress, SandboxId};
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use super::archive::hex;
 use super::host::HostPieces;
-use super::import::Import;
+use super::import::{Import, KnownLayers};
 use super::limits::{ImportLimits, LOCK_PATIENCE};
+use super::pull::Pulled;
 use super::record::{self, Record};
 use super::scratch::{self, Scratch};
 use super::{ResolvedImage, bad, skeleton};
 use crate::storage::remove_tree;
 
-const HOST_SKELETON: &str = "host-";
+pub(super) const HOST_SKELETON: &str = "host-";
 
 pub(crate) struct ImageStore {
-    dir: PathBuf,
-    limits: ImportLimits,
+    pub(super) dir: PathBuf,
+    pub(super) limits: ImportLimits,
     /// Guards the records on disk, which are the truth.
-    records: Mutex<()>,
+    pub(super) records: Mutex<()>,
 }
 
-fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
+pub(super) fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
     // The guarded truth is on disk, so a panic elsewhere leaves nothing half-changed here.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Held by an import, whose layers no record names yet, in whatever process.
-struct Importing(#[expect(dead_code, reason = "the lock lives as long as the file")] File);
+pub(super) struct Importing(
+    #[expect(dead_code, reason = "the lock lives as long as the file")] File,
+);
 
 impl ImageStore {
     /// Opens the store and removes what a crash or a reboot left without use.
@@ -74,7 +78,7 @@ impl ImageStore {
 
     /// None when an import is going on. One that has just ended may still hold the lock for a
     /// moment, through a child of its process between fork and exec.
-    fn lock_no_import(&self) -> Result<Option<Importing>, EngineError> {
+    pub(super) fn lock_no_import(&self) -> Result<Option<Importing>, EngineError> {
         let file = self.lock_file()?;
         let deadline = Instant::now() + LOCK_PATIENCE;
         loop {
@@ -131,11 +135,38 @@ impl ImageStore {
         archive: &Path,
         progress: &dyn Fn(ImportProgress),
     ) -> Result<ImageInfo, EngineError> {
-        if name.is_host() {
-            return Err(bad("the name `host` stands for this machine; choose another"));
+        let never = CancellationToken::new();
+        self.add(name, &never, &|import, known| import.run(name, archive, progress, known))
+    }
+
+    /// The same for an image whose layers were pulled. Ends early once `cancelled`.
+    pub(crate) fn import_pulled(
+        &self,
+        name: &ImageName,
+        pulled: &Pulled,
+        progress: &dyn Fn(ImportProgress),
+        cancelled: &CancellationToken,
+    ) -> Result<ImageInfo, EngineError> {
+        self.add(name, cancelled, &|import, known| pulled.unpack(import, name, progress, known))
+    }
+
+    /// Whether an image may be called so.
+    pub(crate) fn check_name(&self, name: &ImageName) -> Result<(), EngineError> {
+        match name.is_host() {
+            true => Err(bad("the name `host` stands for this machine; choose another")),
+            false => Ok(()),
         }
+    }
+
+    fn add(
+        &self,
+        name: &ImageName,
+        cancelled: &CancellationToken,
+        unpack: &dyn Fn(&Import<'_>, KnownLayers<'_>) -> Result<Record, EngineError>,
+    ) -> Result<ImageInfo, EngineError> {
+        self.check_name(name)?;
         let _importing = self.lock_imports()?;
-        let imported = self.import_layers(name, archive, progress);
+        let imported = self.import_layers(cancelled, unpack);
         let result = imported.and_then(|new| self.name_image(name, new));
         if result.is_err()
             && let Err(error) = self.collect_garbage()
@@ -145,22 +176,22 @@ impl ImageStore {
         result
     }
 
+    /// Layers that images have, by their id, with their size.
+    pub(super) fn known_layers(&self) -> Result<BTreeMap<String, u64>, EngineError> {
+        let records = self.all_records()?.into_iter().flat_map(|record| record.layers);
+        Ok(records.map(|layer| (layer.id, layer.bytes)).collect())
+    }
+
     fn import_layers(
         &self,
-        name: &ImageName,
-        archive: &Path,
-        progress: &dyn Fn(ImportProgress),
+        cancelled: &CancellationToken,
+        unpack: &dyn Fn(&Import<'_>, KnownLayers<'_>) -> Result<Record, EngineError>,
     ) -> Result<Record, EngineError> {
-        let known: BTreeMap<String, u64> = self
-            .all_records()?
-            .into_iter()
-            .flat_map(|record| record.layers)
-            .map(|layer| (layer.id, layer.bytes))
-            .collect();
+        let known = self.known_layers()?;
         let layers = self.dir.join("layers");
         let scratch = Scratch::new(&self.dir.join("work"))?;
-        let import = Import { limits: self.limits, layers: &layers, scratch: &scratch };
-        let record = import.run(name, archive, progress, &|id| known.get(id).copied())?;
+        let import = Import { limits: self.limits, layers: &layers, scratch: &scratch, cancelled };
+        let record = unpack(&import, &|id| known.get(id).copied())?;
         self.skeleton_of(&record)?;
         // The record must not survive a power cut that its layers did not.
         File::open(&layers)
@@ -189,7 +220,7 @@ impl ImageStore {
         &self,
         name: &ImageName,
         in_use: &dyn Fn(&ImageName) -> bool,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Freed, EngineError> {
         {
             let _guard = lock(&self.records);
             let file = record::file_name(name);
@@ -257,21 +288,10 @@ impl ImageStore {
         Ok(place)
     }
 
-    fn all_records(&self) -> Result<Vec<Record>, EngineError> {
+    pub(super) fn all_records(&self) -> Result<Vec<Record>, EngineError> {
         let _guard = lock(&self.records);
         let replaced = record::read_all(&self.dir.join("replaced"))?;
         Ok(self.records()?.into_values().chain(replaced.into_values()).collect())
-    }
-
-    fn forget_replaced(&self, gone: impl Fn(&Record) -> bool) -> Result<(), EngineError> {
-        let dir = self.dir.join("replaced");
-        for (file, record) in record::read_all(&dir)? {
-            if gone(&record) {
-                std::fs::remove_file(dir.join(file))
-                    .map_err(EngineError::io("remove a replaced image's record"))?;
-            }
-        }
-        Ok(())
     }
 
     /// No machine outlives a reboot, so nothing runs from replaced images or old skeletons.
@@ -289,40 +309,9 @@ impl ImageStore {
             .and_then(|()| std::fs::write(&marker, boot))
             .map_err(EngineError::io(step))
     }
-
-    /// An import's layers have no record yet. What stays for its sake goes at the next open.
-    fn collect_garbage_unless_importing(&self) -> Result<(), EngineError> {
-        match self.lock_no_import()? {
-            Some(_importing) => self.collect_garbage(),
-            None => Ok(()),
-        }
-    }
-
-    /// Removes layers and skeletons that no record names. The host's skeletons stay.
-    fn collect_garbage(&self) -> Result<(), EngineError> {
-        let records = self.all_records()?;
-        let layers: BTreeSet<&str> =
-            records.iter().flat_map(|record| &record.layers).map(|layer| &*layer.id).collect();
-        let skeletons: BTreeSet<String> = records.iter().map(skeleton_key).collect();
-        self.keep_only("layers", |name| layers.contains(name))?;
-        self.keep_only("skeletons", |name| {
-            name.starts_with(HOST_SKELETON) || skeletons.contains(name)
-        })
-    }
-
-    fn keep_only(&self, part: &str, keep: impl Fn(&str) -> bool) -> Result<(), EngineError> {
-        let step = "remove an unused layer";
-        for entry in std::fs::read_dir(self.dir.join(part)).map_err(EngineError::io(step))? {
-            let entry = entry.map_err(EngineError::io(step))?;
-            if !entry.file_name().to_str().is_some_and(&keep) {
-                remove_tree(&entry.path()).map_err(EngineError::io(step))?;
-            }
-        }
-        Ok(())
-    }
 }
 
-fn skeleton_key(record: &Record) -> String {
+pub(super) fn skeleton_key(record: &Record) -> String {
     let mut hash = Sha256::new();
     hash.update(skeleton::VERSION.to_le_bytes());
     for layer in &record.layers {

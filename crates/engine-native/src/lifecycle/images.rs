@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress};
+use sandbank_engine::{EngineError, Freed, ImageInfo, ImageName, ImportProgress};
 use tokio::sync::mpsc;
 
 use super::{Parts, blocking};
@@ -37,13 +37,18 @@ pub(super) async fn import(
     tokio::join!(importing, reporting).0
 }
 
-pub(super) async fn remove(parts: &Arc<Parts>, name: &ImageName) -> Result<(), EngineError> {
+pub(super) async fn remove(parts: &Arc<Parts>, name: &ImageName) -> Result<Freed, EngineError> {
     let (parts, name) = (Arc::clone(parts), name.clone());
     blocking(move || {
         parts.image_trees.forget(&name);
         parts.images.remove(&name, &|name| is_in_use(&parts, name))
     })
     .await
+}
+
+pub(super) async fn prune(parts: &Arc<Parts>) -> Result<Freed, EngineError> {
+    let parts = Arc::clone(parts);
+    blocking(move || parts.images.prune(&|name| is_in_use(&parts, name))).await
 }
 
 fn is_in_use(parts: &Parts, name: &ImageName) -> bool {

@@ -19,6 +19,7 @@ mod ingredients;
 mod list;
 mod mounts;
 mod pause;
+mod pull;
 mod start;
 mod stats;
 mod stock;
@@ -30,10 +31,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandbank_engine::{
-    Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, ImageInfo,
-    ImageName, ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream, WorkspaceId,
-    WorkspaceInfo,
+    Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, Freed,
+    ImageInfo, ImageName, ImportProgress, Machine, MachineSpec, MachineStats, PullRequest,
+    SandboxId, Stream, WorkspaceId, WorkspaceInfo,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::cgroup::Cgroups;
 use crate::host::Host;
@@ -183,8 +185,22 @@ impl Engine for NativeEngine {
         images::import(&self.parts, name, archive, progress).await
     }
 
-    async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+    async fn pull_image(
+        &self,
+        name: &ImageName,
+        request: &PullRequest,
+        progress: &(dyn Fn(ImportProgress) + Send + Sync),
+        cancelled: &CancellationToken,
+    ) -> Result<ImageInfo, EngineError> {
+        pull::pull(&self.parts, name, request, progress, cancelled).await
+    }
+
+    async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {
         images::remove(&self.parts, name).await
+    }
+
+    async fn prune_images(&self) -> Result<Freed, EngineError> {
+        images::prune(&self.parts).await
     }
 
     async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, EngineError> {

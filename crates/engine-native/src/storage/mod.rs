@@ -25,7 +25,7 @@ use std::str::FromStr;
 use sandbank_engine::{EngineError, SandboxId};
 
 pub(crate) use kept::Kept;
-pub(crate) use tree::{remove_tree, remove_tree_at};
+pub(crate) use tree::{disk_usage, remove_tree, remove_tree_at};
 
 /// Which storage the configuration asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

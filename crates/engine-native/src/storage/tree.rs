@@ -146,7 +146,7 @@ fn hoist(stack: &mut [Level], deep: &Level, hoisted: &mut u64) -> io::Result<boo
 }
 
 /// Bytes of the blocks below `path`; a lower bound for trees beyond the limits.
-pub(super) fn disk_usage(path: &Path) -> io::Result<u64> {
+pub(crate) fn disk_usage(path: &Path) -> io::Result<u64> {
     let name = CString::new(path.as_os_str().as_encoded_bytes())?;
     let root = open_level(CWD, name)?;
     let mut bytes = 512 * rustix::fs::fstat(&root.fd)?.st_blocks as u64;

@@ -3,24 +3,37 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress};
+use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
+use tokio_util::sync::CancellationToken;
 
 use super::{Containment, ProbeStanding, SelfTest, Tested};
 use crate::context::Context;
 use crate::pool;
 
+/// Where an image comes from.
+pub(crate) enum ImageSource<'a> {
+    Archive(&'a Path),
+    /// Until the token is cancelled.
+    Registry(&'a PullRequest, &'a CancellationToken),
+}
+
 /// One whose sandboxes do not hold, or cannot be tested, is not kept.
 pub(crate) async fn import(
     context: &Arc<Context>,
     name: &ImageName,
-    archive: &Path,
+    source: ImageSource<'_>,
     tell: &(dyn Fn(ImportProgress) + Send + Sync),
     data_dir: &Path,
 ) -> Result<ImageInfo, EngineError> {
     let engine = &*context.engine;
     let _withheld = context.clearance.withhold(name.clone());
     pool::clear(context, name).await;
-    let image = engine.import_image(name, archive, tell).await?;
+    let image = match source {
+        ImageSource::Archive(path) => engine.import_image(name, path, tell).await?,
+        ImageSource::Registry(request, cancelled) => {
+            pull(context, name, request, tell, cancelled).await?
+        }
+    };
     let refusal = {
         let _canaries = context.clearance.canaries.lock().await;
         match SelfTest::default().run(engine, data_dir, &context.leaving).await {
@@ -38,6 +51,24 @@ pub(crate) async fn import(
         tracing::error!(image = %name, %error, "an image that was refused stays");
     }
     Err(refusal)
+}
+
+/// Ends early when the daemon leaves, too. Never dropped half-way: an image that is there is tested.
+async fn pull(
+    context: &Arc<Context>,
+    name: &ImageName,
+    request: &PullRequest,
+    tell: &(dyn Fn(ImportProgress) + Send + Sync),
+    cancelled: &CancellationToken,
+) -> Result<ImageInfo, EngineError> {
+    let stop = context.leaving.child_token();
+    let pulling = context.engine.pull_image(name, request, tell, &stop);
+    tokio::pin!(pulling);
+    tokio::select! {
+        pulled = &mut pulling => return pulled,
+        () = cancelled.cancelled() => stop.cancel(),
+    }
+    pulling.await
 }
 
 fn failures(report: &Containment) -> String {

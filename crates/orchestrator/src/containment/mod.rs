@@ -19,5 +19,5 @@ pub use self_test::{SelfTest, Tested, attack_all};
 
 pub(crate) use battery::run;
 pub(crate) use clearance::{Clearance, catch_up};
-pub(crate) use import::import;
+pub(crate) use import::{ImageSource, import};
 pub(crate) use judge::judge;

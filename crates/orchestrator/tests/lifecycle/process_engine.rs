@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process};
 use sandbank_engine::{
-    Capabilities, Control, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
-    ImportProgress, Machine, MachineSpec, MachineState, MachineStats, SandboxId, Stream,
+    Capabilities, Control, ControlReport, DeathCause, Engine, EngineError, Freed, ImageInfo,
+    ImageName, ImportProgress, Machine, MachineSpec, MachineState, MachineStats, SandboxId, Stream,
     WorkspaceId, WorkspaceInfo,
 };
 use sandbank_protocol::RunnerConfig;
@@ -364,7 +364,7 @@ impl Engine for ProcessEngine {
         Err(EngineError::ImageNotFound(name.clone()))
     }
 
-    async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+    async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {
         Err(EngineError::ImageNotFound(name.clone()))
     }
 

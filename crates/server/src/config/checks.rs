@@ -40,6 +40,18 @@ pub(super) const IMAGE: Check = Check {
     accepts: |text| text.parse::<ImageName>().is_ok(),
 };
 
+pub(super) const MIRROR: Check = Check {
+    allowed: "registry=host, like docker.io=mirror.example:5000",
+    accepts: |text| {
+        text.split_once('=').is_some_and(|(registry, host)| {
+            (HOST_NAME.accepts)(registry) && (HOST_NAME.accepts)(host)
+        })
+    },
+};
+
+pub(super) const REGISTRY_HOST: Check =
+    Check { allowed: "a host with an optional port, like registry.lan:5000", ..HOST_NAME };
+
 pub(super) const POOL: Check = Check {
     allowed: "image=machines, like host=4, or host@none=4 for machines without network",
     accepts: |text| super::pool::parse(text).is_some(),

@@ -32,7 +32,7 @@ pub use resolve::Sources;
 pub use secret::Secret;
 pub use setting::{Check, Kind, Preset, Setting, Value};
 pub use settings::{
-    AuthSettings, DiskQuota, LogFormat, LogSettings, NetworkSettings, PortSettings,
+    AuthSettings, DiskQuota, ImageSettings, LogFormat, LogSettings, NetworkSettings, PortSettings,
     SandboxSettings, ServerSettings, SessionSettings, Settings, StorageKind, StorageSettings, load,
 };
 pub use table::{TABLE, WITHOUT_EFFECT};

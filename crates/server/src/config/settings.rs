@@ -26,6 +26,7 @@ pub struct Settings {
     pub ports: PortSettings,
     pub storage: StorageSettings,
     pub network: NetworkSettings,
+    pub images: ImageSettings,
     /// Controls that may be weaker or missing.
     pub allow_weaker: Vec<Control>,
     pub log: LogSettings,
@@ -145,6 +146,14 @@ pub struct NetworkSettings {
 }
 
 #[derive(Debug, Clone)]
+pub struct ImageSettings {
+    /// As `registry=host`.
+    pub mirrors: Vec<String>,
+    pub insecure_registries: Vec<String>,
+    pub stall_timeout: Duration,
+}
+
+#[derive(Debug, Clone)]
 pub struct LogSettings {
     pub format: LogFormat,
     pub filter: String,
@@ -177,6 +186,11 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
         network: NetworkSettings {
             subnet: table.text("network.subnet").expect("has a default").to_owned(),
             pool_size: count(&table, "network.pool_size"),
+        },
+        images: ImageSettings {
+            mirrors: table.list("images.mirrors"),
+            insecure_registries: table.list("images.insecure_registries"),
+            stall_timeout: millis(&table, "images.stall_timeout_ms"),
         },
         allow_weaker: allow_weaker(&table)?,
         log: log(&table),

@@ -72,6 +72,9 @@ fn engine_status(error: &EngineError) -> StatusCode {
         EngineError::NotFound(_) | EngineError::Dead(_) => StatusCode::NOT_FOUND,
         EngineError::ImageNotFound(_) | EngineError::BadImage(_) => StatusCode::BAD_REQUEST,
         EngineError::ImageInUse(_) | EngineError::WorkspaceInUse { .. } => StatusCode::CONFLICT,
+        // What was named is not to be had; or a registry is not well.
+        EngineError::NotPulled { retryable: false, .. } => StatusCode::BAD_REQUEST,
+        EngineError::NotPulled { retryable: true, .. } => StatusCode::BAD_GATEWAY,
         EngineError::StorageFull(_) => StatusCode::INSUFFICIENT_STORAGE,
         EngineError::ControlUnavailable { .. }
         | EngineError::Exhausted(_)

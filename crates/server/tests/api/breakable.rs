@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use sandbank_engine::{
-    Capabilities, ControlReport, DeathCause, Engine, EngineError, ImageInfo, ImageName,
+    Capabilities, ControlReport, DeathCause, Engine, EngineError, Freed, ImageInfo, ImageName,
     ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream, WorkspaceId,
     WorkspaceInfo,
 };
@@ -142,7 +142,7 @@ impl Engine for Breakable {
         Ok(image)
     }
 
-    async fn remove_image(&self, name: &ImageName) -> Result<(), EngineError> {
+    async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {
         self.inner.remove_image(name).await
     }
 

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::sync::DropGuard;
 use utoipa::ToSchema;
 
 use super::images::ImageView;
@@ -53,23 +54,27 @@ pub(super) async fn import(
         return Err(ApiError::bad_request("invalid_path", "path must be absolute"));
     }
     tracing::info!(image = %name, by = %caller.name, "image import started");
-    let mut import = Import::start(app, name, body.path.into());
-    match import.first().await {
-        Step::Done(result) => {
-            let last = line(Step::Done(Ok(result?)));
-            Ok(([(header::CONTENT_TYPE, NDJSON)], last).into_response())
-        }
-        first => Ok(import.stream(line(first))),
-    }
+    let archive = PathBuf::from(body.path);
+    let importing = Import::start(app, None, move |app, tell| async move {
+        let data_dir = &app.settings().data_dir;
+        app.orchestrator().import_image(&name, &archive, &tell, data_dir).await
+    });
+    importing.answer().await
 }
 
-struct Import {
+/// An image on its way, from wherever.
+pub(super) struct Import {
     progress: watch::Receiver<ImportProgress>,
     /// Goes on when the client leaves: engines do not stop half-way, and whenever the image is
     /// there at last, the list of images has to be forgotten.
     task: JoinHandle<Result<ImageInfo, EngineError>>,
     over: bool,
+    /// Of work that nobody wants any more once the client has left.
+    _cancel: Option<DropGuard>,
 }
+
+/// Hears how far it is.
+pub(super) type Tell = Box<dyn Fn(ImportProgress) + Send + Sync>;
 
 enum Step {
     Progress(ImportProgress),
@@ -77,16 +82,33 @@ enum Step {
 }
 
 impl Import {
-    fn start(app: App, name: ImageName, archive: PathBuf) -> Self {
+    pub(super) fn start<Work>(
+        app: App,
+        cancel: Option<DropGuard>,
+        work: impl FnOnce(App, Tell) -> Work + Send + 'static,
+    ) -> Self
+    where
+        Work: Future<Output = Result<ImageInfo, EngineError>> + Send,
+    {
         let (told, progress) = watch::channel(ImportProgress { bytes_done: 0, bytes_total: 0 });
         let task = tokio::spawn(async move {
-            let tell = move |now: ImportProgress| _ = told.send(now);
-            let data_dir = &app.settings().data_dir;
-            let result = app.orchestrator().import_image(&name, &archive, &tell, data_dir).await;
+            let tell: Tell = Box::new(move |now| _ = told.send(now));
+            let result = work(app.clone(), tell).await;
             app.images().forget();
             result
         });
-        Self { progress, task, over: false }
+        Self { progress, task, over: false, _cancel: cancel }
+    }
+
+    /// A plain error if it fails at once, else lines until its end.
+    pub(super) async fn answer(mut self) -> ApiResult<Response> {
+        match self.first().await {
+            Step::Done(result) => {
+                let last = line(Step::Done(Ok(result?)));
+                Ok(([(header::CONTENT_TYPE, NDJSON)], last).into_response())
+            }
+            first => Ok(self.stream(line(first))),
+        }
     }
 
     /// The first byte read, or the end: that an import begins is no sign of life.

@@ -22,6 +22,7 @@ mod files;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod image_import;
+mod image_pull;
 mod images;
 mod log_stream;
 mod logs;
@@ -114,6 +115,8 @@ fn own_daemon(routes: Routes) -> Routes {
         .add(OWN_READ, routes!(metrics::metrics))
         .add(OWN_READ, routes!(images::list))
         .add(OWN_ADMIN, routes!(image_import::import))
+        .add(OWN_ADMIN, routes!(image_pull::pull))
+        .add(OWN_ADMIN, routes!(images::prune))
         .add(OWN_ADMIN, routes!(images::remove))
         .add(OWN_ADMIN, routes!(tokens::list))
         .add(OWN_ADMIN, routes!(tokens::create))

@@ -1,0 +1,268 @@
+#!/usr/bin/env bash
+# Builds the images of images/ without a container registry: Debian with mmdebstrap, the rest as downloads.txt says.
+#
+#   scripts/images.sh                 base, node24 and python3.13, then into this machine's image stores
+#   scripts/images.sh node24          only this one, and what it lies on
+#   scripts/images.sh --force         although nothing has changed: newer Debian packages
+#   scripts/images.sh --no-import     only the archives in .build/images/
+#
+# Each image becomes an archive as `docker save` writes it, of layers that the images share. It is imported into
+# Sandbank's own store and, where a Docker daemon answers, loaded there. Debian's mirror is the one that apt uses here.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly SUITE=trixie KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg OUT=.build/images
+# The time of every file in a layer of ours, so that the same input is the same layer.
+export SOURCE_DATE_EPOCH=1767225600 LC_ALL=C.UTF-8 TZ=UTC
+
+fail() {
+    printf 'images: %s\nhint: %s\n' "$1" "$2" >&2
+    exit 1
+}
+say() { printf 'images: %s\n' "$*" >&2; }
+
+wanted=() force=no import=yes
+for argument; do
+    case "$argument" in
+        --force) force=yes ;;
+        --no-import) import=no ;;
+        -h | --help)
+            sed -n '2,10s/^# \{0,1\}//p' "$0"
+            exit 0
+            ;;
+        -*) fail "unknown option $argument" "see $0 --help" ;;
+        *)
+            [ -f "images/$argument/Dockerfile" ] || fail "there is no image $argument" \
+                "choose of: $(cd images && echo */ | tr -d /)"
+            wanted+=("$argument")
+            ;;
+    esac
+done
+[ "${#wanted[@]}" -gt 0 ] || wanted=(base node24 python3.13)
+
+missing=()
+for pair in mmdebstrap:mmdebstrap npm:npm jq:jq zstd:zstd python3:python3 unshare:util-linux chroot:coreutils; do
+    command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+done
+python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
+[ -e "$KEYRING" ] || missing+=(debian-archive-keyring)
+[ "${#missing[@]}" = 0 ] || fail "these are missing: ${missing[*]}" \
+    "run scripts/setup.sh --images, or as root: apt-get install --no-install-recommends ${missing[*]}"
+[ "$(id -u)" = 0 ] || fail "building a root file system needs root" "run it with sudo"
+
+arch=$(dpkg --print-architecture)
+case "$arch" in
+    amd64 | arm64) ;;
+    *) fail "there are no images for $arch" "use an amd64 or arm64 machine" ;;
+esac
+
+mkdir -p "$OUT/layers" "$OUT/downloads"
+exec 9>"$OUT/lock"
+flock --nonblock 9 || fail "another build is going on" "wait for it"
+work=$(mktemp -d "$PWD/$OUT/work.XXXXXX")
+# Only what is below it is removed, never what is mounted there.
+trap 'rm -rf --one-file-system "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+uncommented() { sed '/^#/d' "$1"; }
+sum() { sha256sum | cut -d ' ' -f 1; }
+parts_of() { uncommented "images/$1/parts.txt"; }
+
+# Lines of a sources.list for the suite, from the sites that apt has for Debian here.
+sources() {
+    local label suites site
+    for label in Debian Debian-Security; do
+        # shellcheck disable=SC2016 # the format is apt's
+        site=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' |
+            awk -F '|' -v label="$label" '$1 == "Debian" && $2 == label { print $3; exit }')
+        [ -n "$site" ] || continue
+        suites="$SUITE $SUITE-updates"
+        [ "$label" = Debian ] || suites="$SUITE-security"
+        for suite in $suites; do
+            echo "deb [signed-by=$KEYRING] $site $suite main"
+        done
+    done
+}
+
+# Keys say what a layer is made of. A new key is a new layer; what has one is not made again.
+base_key() {
+    { cat images/base/packages.txt images/configure.sh && echo "$SUITE $arch $SOURCE_DATE_EPOCH" && declare -f make_base sources; } | sum
+}
+part_key() {
+    { echo "$1 $arch $SOURCE_DATE_EPOCH" && cat images/part.sh images/downloads.txt && declare -f make_part; } | sum
+}
+
+make_base() { # make_base FILE
+    local list progress=()
+    list=$(sources)
+    [ -n "$list" ] || fail "apt knows no mirror of Debian here" \
+        "add one below /etc/apt/sources.list.d and run apt-get update; its suite does not matter"
+    [ -t 2 ] || progress=(--quiet)
+    # Without documentation, as in Debian's own slim images.
+    mmdebstrap --mode=root --variant=minbase --format=tar --architectures="$arch" --keyring="$KEYRING" "${progress[@]}" \
+        --include="$(uncommented images/base/packages.txt | paste -s -d ,)" \
+        --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+        --customize-hook='install -m 755 images/configure.sh "$1/configure.sh"' \
+        --customize-hook='chroot "$1" /configure.sh' --customize-hook='rm "$1/configure.sh"' \
+        "$SUITE" "$1" - <<<"$list" ||
+        fail "mmdebstrap could not build Debian $SUITE" "its message is above; check the mirror and the disk, then run this again"
+}
+
+make_part() { # make_part PART FILE
+    local root=$work/$1
+    images/fetch.sh "$arch" "$OUT/downloads"
+    mkdir "$root"
+    images/part.sh "$1" "$OUT/downloads" "$arch" "$root"
+    tar --create --file "$2" --directory "$root" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu \
+        --mtime="@$SOURCE_DATE_EPOCH" usr
+    rm -rf "$root"
+}
+
+layer() { # layer PART: its tar, made if it is not there
+    local part=$1 key file started=$SECONDS
+    if [ "$part" = base ]; then key=$(base_key); else key=$(part_key "$part"); fi
+    file=$OUT/layers/$part-$arch-${key:0:16}.tar
+    if [ ! -e "$file" ] || { [ "$force$part" = yesbase ] && [ ! -e "$work/base.fresh" ]; }; then
+        say "making the layer $part"
+        if [ "$part" = base ]; then make_base "$work/base.tar"; else make_part "$part" "$work/$part.tar"; fi
+        rm -f "$OUT/layers/$part-$arch-"*
+        mv "$work/$part.tar" "$file"
+        : >"$work/$part.fresh"
+        say "made the layer $part: $(($(stat -c %s "$file") >> 20)) MiB in $((SECONDS - started)) s"
+    fi
+    layer_file=$file
+}
+
+version_of() { # version_of NAME: what downloads.txt has for it
+    uncommented images/downloads.txt | awk -v name="$1" '$2 == name { print $3; exit }'
+}
+
+# Unpacks the layers and asks every tool for its version, as the image's user, in namespaces of its own.
+check() { # check IMAGE LAYER...
+    local image=$1 root=$work/check part expected command answer name wrong=0
+    shift
+    mkdir "$root"
+    for file; do tar --extract --file "$file" --directory "$root" --numeric-owner; done
+    # shellcheck disable=SC2094 # it is only read
+    while IFS='|' read -r part expected command; do
+        case " base $(parts_of "$image" | paste -s -d ' ') " in *" $part "*) ;; *) continue ;; esac
+        while [[ $expected =~ \{([^}]*)\} ]]; do
+            name=${BASH_REMATCH[1]}
+            expected=${expected/"{$name}"/$(version_of "$name")}
+        done
+        # shellcheck disable=SC2086,SC2016 # the command is words
+        answer=$(unshare --mount --pid --net --uts --ipc --fork --kill-child --mount-proc="$root/proc" \
+            chroot --userspec=sandbox:sandbox "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/tmp \
+            timeout 60 $command 2>&1 </dev/null | head -n 1) || true
+        if [[ $answer != "$expected"* ]]; then
+            say "$image: \`$command\` answers \"$answer\", not \"$expected…\""
+            wrong=1
+        fi
+    done < <(uncommented images/versions.txt | sed 's/  */ /;s/ /|/;s/  \+/|/')
+    rm -rf --one-file-system "$root"
+    [ "$wrong" = 0 ] || fail "the image $image is not what its definition says" \
+        "correct images/versions.txt, packages.txt or downloads.txt"
+}
+
+# The configuration is that of base/Dockerfile, which is where people look for it.
+config() { # config LAYER...
+    local dockerfile=images/base/Dockerfile diffs
+    diffs=$(for file; do echo "sha256:$(sum <"$file")"; done | jq -R . | jq -s -c .)
+    jq -n -c --arg arch "$arch" --argjson diffs "$diffs" \
+        --arg created "$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)" \
+        --arg user "$(sed -n 's/^USER //p' "$dockerfile")" \
+        --arg workdir "$(sed -n 's/^WORKDIR //p' "$dockerfile")" \
+        --argjson env "$(sed -n 's/^ENV //p' "$dockerfile" | jq -R . | jq -s -c .)" \
+        --argjson cmd "$(sed -n 's/^CMD //p' "$dockerfile")" \
+        '{architecture: $arch, os: "linux", created: $created, config: {User: $user, Env: $env, Cmd: $cmd, WorkingDir: $workdir},
+          rootfs: {type: "layers", diff_ids: $diffs}, history: [$diffs[] | {created: $created, created_by: "scripts/images.sh"}]}'
+}
+
+archive() { # archive IMAGE LAYER...: as `docker save` writes it
+    local image=$1 dir=$work/$1 id names=()
+    shift
+    mkdir "$dir"
+    config "$@" >"$dir/config"
+    id=$(sum <"$dir/config")
+    mv "$dir/config" "$dir/$id.json"
+    for file; do
+        names+=("$(basename "$file")")
+        ln "$file" "$dir/"
+    done
+    jq -n -c --arg id "$id.json" --arg tag "$image:latest" \
+        '[{Config: $id, RepoTags: [$tag], Layers: $ARGS.positional}]' --args "${names[@]}" >"$dir/manifest.json"
+    tar --create --directory "$dir" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu \
+        --mtime="@$SOURCE_DATE_EPOCH" manifest.json "$id.json" "${names[@]}" |
+        zstd --quiet --threads=0 --force -o "$work/$image.tar.zst"
+    rm -rf "$dir"
+    mv "$work/$image.tar.zst" "$OUT/$image.tar.zst"
+    echo "sha256:$id" >"$OUT/$image.id"
+}
+
+build() { # build IMAGE
+    local image=$1 layers=() key part layer_file started=$SECONDS
+    for part in base $(parts_of "$image"); do
+        layer "$part"
+        layers+=("$layer_file")
+    done
+    key=$({ printf '%s\n' "${layers[@]}" && stat -c %Y "${layers[@]}" && cat images/versions.txt images/base/Dockerfile &&
+        declare -f check config archive; } | sum)
+    if [ -e "$OUT/$image.tar.zst" ] && [ "$(cat "$OUT/$image.key" 2>/dev/null)" = "$key" ]; then
+        say "$image is up to date"
+        return
+    fi
+    say "checking $image"
+    check "$image" "${layers[@]}"
+    archive "$image" "${layers[@]}"
+    echo "$key" >"$OUT/$image.key"
+    say "built $OUT/$image.tar.zst: $(($(stat -c %s "$OUT/$image.tar.zst") >> 20)) MiB in $((SECONDS - started)) s"
+}
+
+program() {
+    local each
+    for each in "${SANDBANK:-}" target/release/sandbank "$(command -v sandbank || true)"; do
+        [ -z "$each" ] || [ ! -x "$each" ] || { echo "$each" && return; }
+    done
+}
+
+# Both stores know an image by its configuration, so one that is there already is not read again.
+import_native() {
+    local sandbank image here
+    sandbank=$(program)
+    if [ -z "$sandbank" ]; then
+        say "there is no sandbank program yet; then: sandbank image import <image> $OUT/<image>.tar.zst"
+        return
+    fi
+    here=$("$sandbank" image ls --json)
+    for image; do
+        if jq -e --arg name "$image" --arg id "$(cat "$OUT/$image.id")" \
+            'any(.[]; .name == $name and .digest == $id)' <<<"$here" >/dev/null; then
+            say "sandbank has $image already"
+        else
+            "$sandbank" image import "$image" "$OUT/$image.tar.zst"
+        fi
+    done
+}
+
+import_docker() {
+    local image
+    if ! command -v docker >/dev/null || ! timeout 10 docker version >/dev/null 2>&1; then
+        say "no Docker daemon answers here; then: zstd -dc $OUT/<image>.tar.zst | docker load"
+        return
+    fi
+    for image; do
+        if [ "$(docker image inspect --format '{{.Id}}' "$image:latest" 2>/dev/null)" = "$(cat "$OUT/$image.id")" ]; then
+            say "Docker has $image already"
+        else
+            # Docker before 23 does not read zstd.
+            zstd --quiet --decompress --stdout "$OUT/$image.tar.zst" | docker load --quiet
+        fi
+    done
+}
+
+for image in "${wanted[@]}"; do build "$image"; done
+[ "$import" = yes ] || exit 0
+import_native "${wanted[@]}"
+import_docker "${wanted[@]}"
