@@ -10,6 +10,7 @@ mod control;
 mod error;
 mod id;
 mod image;
+pub mod kernel_files;
 mod machine;
 mod workspace;
 

@@ -1,0 +1,9 @@
+//! A machine's streams: its frames, what its runner complains about, and the link through them.
+
+mod complaints;
+mod frames;
+mod link;
+
+pub(crate) use complaints::Complaints;
+pub(crate) use frames::Frames;
+pub(crate) use link::{Opened, attach, connect, open};
