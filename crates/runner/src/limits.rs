@@ -113,6 +113,9 @@ pub(crate) const MAX_SEND_BYTES: usize = 512 << 10;
 /// Pause after a failed accept, so that a full descriptor table is not a busy loop.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Between two looks at a stdin that nobody holds the other end of.
+pub(crate) const STDIN_PAUSE: Duration = Duration::from_millis(100);
+
 /// Stack of a child between clone and exec; it runs a few system calls only.
 pub(crate) const CHILD_STACK_BYTES: usize = 128 << 10;
 

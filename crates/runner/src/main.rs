@@ -22,6 +22,7 @@ mod signals;
 mod spawn;
 mod start;
 mod stats;
+mod stdio;
 mod tree;
 mod tunnel;
 

@@ -20,6 +20,7 @@ use crate::privileges::{self, ConfineError, FileIdentity};
 use crate::reaper::Reaper;
 use crate::server::{self, Runner};
 use crate::spawn::Spawner;
+use crate::stdio::{self, Stdio};
 use crate::{descriptors, signals};
 
 /// Exit codes, after sysexits.h.
@@ -35,10 +36,12 @@ pub(crate) enum StartError {
     Malformed(#[from] serde_json::Error),
     #[error("the configuration names a descriptor that cannot be used: {0}")]
     Descriptor(io::Error),
-    #[error("there is nothing to listen on: neither listen_fd nor --listen")]
+    #[error("there is nothing to listen on: neither listen_fd nor --listen nor --stdio")]
     NoListener,
     #[error("cannot listen on {path:?}: {error}")]
     Listen { path: String, error: io::Error },
+    #[error("cannot take over stdin and stdout: {0}")]
+    Stdio(io::Error),
     #[error(transparent)]
     Confine(#[from] ConfineError),
     #[error("cannot start: {0}")]
@@ -74,7 +77,11 @@ fn try_serve(arguments: Serve) -> Result<Never, StartError> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     adopt_orphans()?;
     let open_files = raise_open_files();
+    let stdio = arguments.stdio.then(Stdio::take).transpose().map_err(StartError::Stdio)?;
     let listeners = listen(&config, arguments.listen)?;
+    if listeners.is_empty() && stdio.is_none() {
+        return Err(StartError::NoListener);
+    }
 
     let (identity, filter) = privileges::confine(&config)?;
 
@@ -87,6 +94,10 @@ fn try_serve(arguments: Serve) -> Result<Never, StartError> {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::UnixListener::from_std(listener)?;
             tokio::task::spawn_local(server::serve(runner.clone(), listener));
+        }
+        if let Some(stdio) = stdio {
+            let link = stdio.link().map_err(StartError::Stdio)?;
+            tokio::task::spawn_local(stdio::serve(runner.clone(), link));
         }
         if arguments.ready {
             println!("{{\"ready\":true}}");
@@ -145,7 +156,7 @@ fn listen(config: &RunnerConfig, path: Option<String>) -> Result<Vec<UnixListene
         let listener = bind(&path).map_err(|error| StartError::Listen { path, error })?;
         listeners.push(listener);
     }
-    if listeners.is_empty() { Err(StartError::NoListener) } else { Ok(listeners) }
+    Ok(listeners)
 }
 
 /// Replaces a socket that nobody answers on any more, and nothing else.
