@@ -62,6 +62,18 @@ pub trait Engine: Send + Sync + 'static {
         false
     }
 
+    /// Whether machines of this engine are meant to have this control. What not is reported, and
+    /// machines are made without it.
+    fn relies_on(&self, _control: Control) -> bool {
+        true
+    }
+
+    /// Images whose machines are attacked before any is trusted; the first stands for all as far
+    /// as the network is concerned.
+    async fn images_to_test(&self) -> Result<Vec<ImageInfo>, EngineError> {
+        self.images().await
+    }
+
     /// Makes a machine whose runner accepts connections when this returns. On an error, or when
     /// the future is dropped, nothing is left behind that `list` does not show.
     async fn create(&self, spec: &MachineSpec) -> Result<Machine, EngineError>;

@@ -9,7 +9,7 @@ mod find;
 mod tls;
 
 pub(crate) use address::Address;
-pub(crate) use client::{Attached, Client};
+pub(crate) use client::Client;
 pub(crate) use dial::Wire;
 pub(crate) use error::{Refusal, status_of};
-pub(crate) use find::{Found, Surroundings, find};
+pub(crate) use find::{Surroundings, find};

@@ -1,0 +1,49 @@
+//! Starting, finding the machines of an earlier daemon, and leaving them to the next.
+
+use std::sync::Arc;
+
+use sandbank_engine::EngineError;
+use tokio_util::sync::CancellationToken;
+
+use super::{Parts, events, list};
+use crate::connection::{Client, Surroundings, find};
+use crate::controls::{self, Host};
+use crate::image::Images;
+use crate::network::Network;
+use crate::runner_volume::RunnerVolume;
+use crate::settings::DockerSettings;
+
+pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, EngineError> {
+    let found = find(settings.host.as_deref(), &Surroundings::of_this_process())?;
+    tracing::debug!(address = %found.address, source = found.source, "the Docker Engine was chosen");
+    let client = Client::connect(found).await?;
+    let host = Host::examine(&client, &settings).await?;
+    let network = Network::new(settings.network.clone(), &settings.instance);
+    let parts = Arc::new(Parts {
+        settings,
+        client,
+        host,
+        table: super::table::Table::default(),
+        images: Images::default(),
+        runner: RunnerVolume::default(),
+        network,
+        kept: tokio::sync::Mutex::new(()),
+        seccomp_hex: sandbank_seccomp::program_hex(),
+        lacking: Default::default(),
+        imported: Default::default(),
+        report: controls::Cache::default(),
+        leaving: CancellationToken::new(),
+    });
+    // Before anybody asks for one of them.
+    for container in list::containers(&parts).await? {
+        parts.table.get_or_insert(&container.id, container.spec);
+    }
+    events::follow(&parts);
+    Ok(parts)
+}
+
+/// Machines keep running.
+pub(super) async fn shutdown(parts: &Arc<Parts>) {
+    parts.leaving.cancel();
+    parts.network.remove_if_unused(&parts.client).await;
+}
