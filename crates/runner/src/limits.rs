@@ -116,6 +116,15 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Between two looks at a stdin that nobody holds the other end of.
 pub(crate) const STDIN_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long the kernel may take to answer about the network; then the runner does not start.
+pub(crate) const NETLINK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Largest answer of the kernel about the network; it sends less at once.
+pub(crate) const NETLINK_READ_BYTES: usize = 64 << 10;
+
+/// How often routes are read that change meanwhile; then the runner does not start.
+pub(crate) const NETLINK_ATTEMPTS: usize = 10;
+
 /// Stack of a child between clone and exec; it runs a few system calls only.
 pub(crate) const CHILD_STACK_BYTES: usize = 128 << 10;
 

@@ -14,6 +14,7 @@ mod files;
 mod front;
 mod http;
 mod limits;
+mod prepare;
 mod privileges;
 mod pty;
 mod reaper;

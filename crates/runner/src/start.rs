@@ -16,6 +16,7 @@ use crate::commands::{Commands, Launcher};
 use crate::files::Workspace;
 use crate::http::Counters;
 use crate::limits::KEPT_FREE_BYTES;
+use crate::prepare::{self, PrepareError};
 use crate::privileges::{self, ConfineError, FileIdentity};
 use crate::reaper::Reaper;
 use crate::server::{self, Runner};
@@ -42,6 +43,8 @@ pub(crate) enum StartError {
     Listen { path: String, error: io::Error },
     #[error("cannot take over stdin and stdout: {0}")]
     Stdio(io::Error),
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
     #[error(transparent)]
     Confine(#[from] ConfineError),
     #[error("cannot start: {0}")]
@@ -83,6 +86,7 @@ fn try_serve(arguments: Serve) -> Result<Never, StartError> {
         return Err(StartError::NoListener);
     }
 
+    prepare::prepare(&config)?;
     let (identity, filter) = privileges::confine(&config)?;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -57,6 +57,11 @@ pub(crate) fn confine(
     Ok((identity, for_commands))
 }
 
+/// Gives up the capabilities that only [`crate::prepare`] needed.
+pub(crate) fn keep_for_confinement() -> Result<(), ConfineError> {
+    capabilities::keep_only_needed()
+}
+
 /// A filter for every command costs each of them its compilation. It is needed only where the
 /// runner itself uses what they may not.
 fn filter_calls(hex: &str, config: &RunnerConfig) -> Result<Option<Program>, ConfineError> {
