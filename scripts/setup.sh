@@ -83,6 +83,8 @@ case "$level" in
         need e2fsprogs mkfs.ext4 e2fsck
         need mount losetup
         need perl-base perl
+        need busybox-static busybox
+        need docker.io dockerd docker
         ;;
     fuzz) need g++ c++ ;;
     schemathesis)

@@ -8,6 +8,7 @@
 mod connection;
 mod container;
 mod controls;
+mod egress;
 mod image;
 mod lifecycle;
 mod limits;

@@ -14,11 +14,20 @@ const ARCHITECTURE: &str = "SCMP_ARCH_AARCH64";
 const ALLOW: &str = "SCMP_ACT_ALLOW";
 
 /// A profile as Docker's option `seccomp=` takes it. Names that an older engine does not know are
-/// passed over by it, which refuses them.
-pub fn docker_profile() -> String {
+/// passed over by it, which refuses them. With `packet_filter` there is one more socket, by which
+/// the runner closes its network before it puts itself under the program, which refuses it.
+pub fn docker_profile(packet_filter: bool) -> String {
     let mut calls = vec![json!({ "names": names::allowed_names(), "action": ALLOW })];
     for conditional in arguments::table() {
         calls.extend(rules(&conditional));
+    }
+    if packet_filter {
+        let equal = |argument, value: i32| {
+            let (compare, value) = (Compare::Equal, u64::from(value.unsigned_abs()));
+            condition(&arguments::Condition { argument, compare, value })
+        };
+        let both = [equal(0, libc::AF_NETLINK), equal(2, libc::NETLINK_NETFILTER)];
+        calls.push(json!({ "names": ["socket"], "action": ALLOW, "args": both }));
     }
     let profile = json!({
         "defaultAction": "SCMP_ACT_ERRNO",

@@ -7,7 +7,7 @@ use bollard::models::{
     Mount, MountType, MountVolumeOptions, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
 use sandbank_engine::{MachineSpec, NetworkMode, kernel_files};
-use sandbank_protocol::{WORKSPACE, WORKSPACE_ALIASES};
+use sandbank_protocol::{EgressConfig, WORKSPACE, WORKSPACE_ALIASES};
 
 use super::config::{self, Fences};
 use super::temporary;
@@ -44,6 +44,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) runner_volume: &'a str,
     /// Of machines with network.
     pub(crate) network: &'a str,
+    /// What its runner closes.
+    pub(crate) egress: Option<EgressConfig>,
     pub(crate) runtime: Option<&'a str>,
     pub(crate) cgroup_parent: Option<&'a str>,
     pub(crate) fences: Fences<'a>,
@@ -57,7 +59,11 @@ pub(crate) struct Workspace<'a> {
 
 pub(crate) fn body(recipe: Recipe<'_>) -> ContainerCreateBody {
     let spec = recipe.spec;
-    let command = config::arguments(recipe.image_env.clone(), spec.network, recipe.fences);
+    let command = config::arguments(
+        recipe.image_env.clone(),
+        recipe.egress.clone(),
+        recipe.fences,
+    );
     ContainerCreateBody {
         hostname: Some(spec.id.to_string()),
         image: Some(recipe.image.to_owned()),
@@ -107,7 +113,7 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
         cap_add: Some(capabilities.map(str::to_owned).collect()),
         security_opt: Some(vec![
             "no-new-privileges:true".to_owned(),
-            format!("seccomp={}", sandbank_seccomp::docker_profile()),
+            format!("seccomp={}", sandbank_seccomp::docker_profile(online)),
         ]),
         masked_paths: Some(hidden),
         readonly_paths: Some(fixed),

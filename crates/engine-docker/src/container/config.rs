@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sandbank_engine::NetworkMode;
-use sandbank_protocol::{LandlockConfig, RunnerConfig, WORKSPACE, WorkloadIdentity};
+use sandbank_protocol::{
+    EgressConfig, LandlockConfig, PrepareConfig, RunnerConfig, WORKSPACE, WorkloadIdentity,
+};
 
 /// User and group of commands. Images are used as they are, so it may have another name there.
 pub(crate) const WORKLOAD_ID: u32 = 1000;
@@ -22,10 +23,11 @@ pub(crate) struct Fences<'a> {
 
 pub(super) fn arguments(
     env: BTreeMap<String, String>,
-    network: NetworkMode,
+    egress: Option<EgressConfig>,
     fences: Fences<'_>,
 ) -> Vec<String> {
     let config = RunnerConfig {
+        prepare: Some(PrepareConfig { own_workspace: true, egress }),
         workload: Some(WorkloadIdentity { uid: WORKLOAD_ID, gid: WORKLOAD_ID }),
         landlock: fences
             .landlock
@@ -34,7 +36,6 @@ pub(super) fn arguments(
         env,
         ..RunnerConfig::default()
     };
-    let _ = network;
     let config = serde_json::to_string(&config).expect("a configuration is plain data");
     ["serve", "--stdio", "--config"].map(str::to_owned).into_iter().chain([config]).collect()
 }

@@ -18,7 +18,7 @@ use crate::image::Facts;
 use crate::limits::RUNNER_DEADLINE;
 use crate::runner_volume::{self, RunnerVolume};
 use crate::streams::{self, Complaints};
-use crate::{controls, naming};
+use crate::{controls, egress, naming};
 
 /// In a task of its own: a caller that stops waiting leaves a whole machine or none.
 pub(super) async fn create(parts: &Arc<Parts>, spec: &MachineSpec) -> Result<Machine, EngineError> {
@@ -163,6 +163,8 @@ async fn make_container(
         workspace: Workspace { volume: &volume, labels: volume_labels },
         runner_volume: &RunnerVolume::name(),
         network: &parts.network.name,
+        egress: (spec.network == NetworkMode::Default)
+            .then(|| egress::config(&parts.client.found.address)),
         runtime: parts.settings.runtime.as_deref(),
         cgroup_parent: parts.settings.cgroup_parent.as_deref(),
         fences: Fences {
