@@ -54,8 +54,11 @@ pub(crate) const SHM_BYTES: u64 = 64 << 20;
 /// Files in each temporary file system: one per this many bytes of its size.
 pub(crate) const TMPFS_BYTES_PER_INODE: u64 = 4096;
 
-/// Open files of one process.
+/// Open files of one process, or half of it, as often as needed, where the host refuses as many.
 pub(crate) const MAX_OPEN_FILES: u64 = 65_536;
+
+/// With fewer, machines are not made.
+pub(crate) const MIN_OPEN_FILES: u64 = 1024;
 
 /// Bytes one process may lock in memory.
 pub(crate) const MAX_LOCKED_BYTES: u64 = 8 << 20;
@@ -74,6 +77,3 @@ pub(crate) const OOM_KILL_SETTLED: Duration = Duration::from_secs(2);
 
 /// How long the size of a workspace is taken to be known: measuring walks all of it.
 pub(crate) const USAGE_FRESH_FOR: Duration = Duration::from_secs(5);
-
-/// Files of an account database that are read; a larger one counts as empty.
-pub(crate) const ACCOUNTS_BYTES: u64 = 1 << 20;

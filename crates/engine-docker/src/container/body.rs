@@ -11,7 +11,7 @@ use sandbank_protocol::{EgressConfig, WORKSPACE, WORKSPACE_ALIASES};
 
 use super::config::{self, Fences};
 use super::temporary;
-use crate::limits::{MAX_LOCKED_BYTES, MAX_OPEN_FILES};
+use crate::limits::MAX_LOCKED_BYTES;
 use crate::naming;
 
 /// Where the runner's volume is.
@@ -48,6 +48,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) egress: Option<EgressConfig>,
     pub(crate) runtime: Option<&'a str>,
     pub(crate) cgroup_parent: Option<&'a str>,
+    /// Of one process.
+    pub(crate) open_files: u64,
     pub(crate) fences: Fences<'a>,
 }
 
@@ -102,7 +104,7 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
         nano_cpus: Some(i64::from(limits.cpu_millis) * 1_000_000),
         pids_limit: Some(i64::from(limits.pids)),
         oom_score_adj: Some(OOM_SCORE_ADJUSTMENT),
-        ulimits: Some(ulimits()),
+        ulimits: Some(ulimits(recipe.open_files)),
         cgroup_parent: recipe.cgroup_parent.map(str::to_owned),
         cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
         ipc_mode: Some("private".to_owned()),
@@ -148,14 +150,14 @@ pub(crate) fn masks() -> (Vec<String>, Vec<String>) {
 
 /// Not of processes: without a user namespace all machines, and somebody on the host, have the
 /// same user, and this limit is the user's. The cgroup has the machine's.
-fn ulimits() -> Vec<ResourcesUlimits> {
+fn ulimits(open_files: u64) -> Vec<ResourcesUlimits> {
     let limit = |name: &str, most: u64| {
         let most = i64::try_from(most).ok();
         ResourcesUlimits { name: Some(name.to_owned()), soft: most, hard: most }
     };
     vec![
         limit("core", 0),
-        limit("nofile", MAX_OPEN_FILES),
+        limit("nofile", open_files),
         limit("memlock", MAX_LOCKED_BYTES),
         limit("nice", 0),
         limit("rtprio", 0),

@@ -48,6 +48,8 @@ pub(super) async fn create(parts: &Arc<Parts>, spec: &MachineSpec) -> Result<Mac
 enum Obstacle {
     /// The runner's volume or the network was removed behind our back.
     Missing(EngineError),
+    /// The host allows nobody as many open files.
+    OpenFiles(EngineError),
     /// The runner cannot put up one of its fences.
     Fence(Control, EngineError),
     Other(EngineError),
@@ -75,6 +77,7 @@ async fn make_or_repair(
                 parts.network.forget().await;
                 error
             }
+            Err(Obstacle::OpenFiles(error)) if parts.halve_open_files() => error,
             Err(Obstacle::Fence(control, error)) if parts.allows_without(control) && fences < 2 => {
                 fences += 1;
                 parts.learn_lack(control);
@@ -83,7 +86,9 @@ async fn make_or_repair(
             Err(Obstacle::Fence(control, error)) => {
                 return Err(EngineError::ControlUnavailable { control, reason: error.to_string() });
             }
-            Err(Obstacle::Missing(error) | Obstacle::Other(error)) => return Err(error),
+            Err(
+                Obstacle::Missing(error) | Obstacle::OpenFiles(error) | Obstacle::Other(error),
+            ) => return Err(error),
         };
         tracing::debug!(id = %spec.id, %error, "a machine is made again");
         destroy::remove_all(parts, &spec.id).await?;
@@ -167,6 +172,7 @@ async fn make_container(
             .then(|| egress::config(&parts.client.found.address)),
         runtime: parts.settings.runtime.as_deref(),
         cgroup_parent: parts.settings.cgroup_parent.as_deref(),
+        open_files: parts.open_files(),
         fences: Fences {
             landlock: parts.has(Control::Landlock),
             seccomp_hex: parts.has(Control::Seccomp).then_some(parts.seccomp_hex.as_str()),
@@ -190,6 +196,7 @@ fn refused(parts: &Parts, spec: &MachineSpec, step: &'static str, error: Error) 
             parts.images.forget(&spec.image);
             Obstacle::Other(EngineError::ImageNotFound(spec.image.clone()))
         }
+        Some(refusal) if refusal.message.contains("rlimit") => Obstacle::OpenFiles(translated),
         Some(refusal) if is_missing(&refusal) => Obstacle::Missing(translated),
         _ => Obstacle::Other(translated),
     }

@@ -22,6 +22,7 @@ mod workspaces;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -36,7 +37,7 @@ use self::table::Entry;
 use crate::connection::Client;
 use crate::controls;
 use crate::image::Images;
-use crate::limits::CONCURRENT_CREATES;
+use crate::limits::{CONCURRENT_CREATES, MIN_OPEN_FILES};
 use crate::network::Network;
 use crate::runner_volume::RunnerVolume;
 use crate::settings::DockerSettings;
@@ -59,6 +60,8 @@ pub(crate) struct Parts {
     /// Between a removal of a kept workspace and a create that wants it.
     kept: tokio::sync::Mutex<()>,
     pub(crate) seccomp_hex: String,
+    /// Of one process; less where Docker's host does not allow as many.
+    open_files: AtomicU64,
     /// Controls that a runner found it cannot have here, and that the configuration accepts.
     lacking: Mutex<BTreeSet<Control>>,
     /// Images that came by this process, for the test of containment.
@@ -206,6 +209,26 @@ impl Parts {
     /// A runner found out.
     pub(crate) fn lacks(&self, control: Control) -> bool {
         self.lacking.lock().unwrap_or_else(PoisonError::into_inner).contains(&control)
+    }
+
+    fn open_files(&self) -> u64 {
+        self.open_files.load(Ordering::Relaxed)
+    }
+
+    /// False when there would be too few to work with.
+    fn halve_open_files(&self) -> bool {
+        let most = self.open_files();
+        // Whoever else found out meanwhile has done it.
+        let halved = (most / 2 >= MIN_OPEN_FILES).then_some(most / 2);
+        if let Some(halved) = halved {
+            let _ = self.open_files.compare_exchange(
+                most,
+                halved,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        halved.is_some()
     }
 
     fn learn_lack(&self, control: Control) {

@@ -6,9 +6,10 @@ use sandbank_engine::EngineError;
 use tokio_util::sync::CancellationToken;
 
 use super::{Parts, events, list};
-use crate::connection::{Client, Surroundings, find};
+use crate::connection::{Address, Client, Surroundings, find};
 use crate::controls::{self, Host};
 use crate::image::Images;
+use crate::limits::MAX_OPEN_FILES;
 use crate::network::Network;
 use crate::runner_volume::RunnerVolume;
 use crate::settings::DockerSettings;
@@ -18,6 +19,10 @@ pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, Engine
     tracing::debug!(address = %found.address, source = found.source, "the Docker Engine was chosen");
     let client = Client::connect(found).await?;
     let host = Host::examine(&client, &settings).await?;
+    // On this host nobody may have more than we, as far as is known.
+    let own = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let is_here = matches!(client.found.address, Address::Unix(_));
+    let open_files = own.filter(|_| is_here).map_or(MAX_OPEN_FILES, |own| own.min(MAX_OPEN_FILES));
     let network = Network::new(settings.network.clone(), &settings.instance);
     let parts = Arc::new(Parts {
         settings,
@@ -29,6 +34,7 @@ pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, Engine
         network,
         kept: tokio::sync::Mutex::new(()),
         seccomp_hex: sandbank_seccomp::program_hex(),
+        open_files: open_files.into(),
         lacking: Default::default(),
         imported: Default::default(),
         report: controls::Cache::default(),
