@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::io;
 
-pub(crate) const RESOURCE: libc::__rlimit_resource_t = libc::RLIMIT_LOCKS;
+pub(crate) const RESOURCE: u32 = libc::RLIMIT_LOCKS;
 
 /// Never a real limit, and below infinity.
 const MARK: u64 = 1 << 62;

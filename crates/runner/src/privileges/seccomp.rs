@@ -78,7 +78,7 @@ pub(super) fn hide_clone3_and_keep_stamps() -> Program {
     const HIDE: u8 = 14;
     let load = |offset| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
     let answer = |error: i32| statement(libc::BPF_RET, libc::SECCOMP_RET_ERRNO | error as u32);
-    let resource = stamp::RESOURCE as u32;
+    let resource = stamp::RESOURCE;
     let filters = vec![
         load(NUMBER),
         branch(1, libc::SYS_clone3 as u32, HIDE, 2),
