@@ -68,6 +68,9 @@ pub struct WorkloadIdentity {
 pub struct PrepareConfig {
     /// Give the workspace directory itself, if it is root's, to the workload.
     pub own_workspace: bool,
+    /// Tell out-of-memory kills by the cgroup that the runner was started in, as far as it can be
+    /// read.
+    pub watch_memory: bool,
     /// Close the way to everything but the public internet; all is left open when absent.
     pub egress: Option<EgressConfig>,
 }

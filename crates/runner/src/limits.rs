@@ -84,6 +84,13 @@ pub(crate) const KILL_DEADLINE: Duration = Duration::from_secs(5);
 /// Between two looks at what was killed.
 pub(crate) const KILL_POLL: Duration = Duration::from_millis(2);
 
+/// Searches for processes that have yet to be stopped before they are killed; whoever waits for
+/// their disappearance begins again.
+pub(crate) const STOPPING_ROUNDS: usize = 20;
+
+/// Rounds of plain kills before what a script left behind is stopped first.
+pub(crate) const PLAIN_KILLS: usize = 5;
+
 /// How long a process killed for memory may take to die. A kill that was seen longer ago explains
 /// no death.
 pub(crate) const OOM_DEATH_LIMIT: Duration = Duration::from_secs(2);

@@ -21,6 +21,7 @@ mod reaper;
 mod server;
 mod signals;
 mod spawn;
+mod stamp;
 mod start;
 mod stats;
 mod stdio;

@@ -10,7 +10,7 @@ use sandbank_protocol::{Hello, PROTOCOL_VERSION, RunnerConfig};
 use tokio::task::LocalSet;
 
 use crate::arguments::{ConfigSource, Serve};
-use crate::cgroups::{CommandCgroups, OomKills};
+use crate::cgroups::{self, CommandCgroups, OomKills};
 use crate::clock::now_ms;
 use crate::commands::{Commands, Launcher};
 use crate::files::Workspace;
@@ -121,7 +121,10 @@ fn assemble(
         .as_ref()
         .map(|cgroup| CommandCgroups::new(descriptors::adopt(cgroup.fd), cgroup.version, identity));
     let oom_fd = config.cgroup.as_ref().and_then(|cgroup| cgroup.oom_fd);
-    let oom = oom_fd.map(|fd| OomKills::new(descriptors::adopt(fd)));
+    let watches_own = config.prepare.as_ref().is_some_and(|prepare| prepare.watch_memory);
+    let oom_file = oom_fd.map(descriptors::adopt);
+    let oom_file = oom_file.or_else(|| watches_own.then(cgroups::oom_file).flatten());
+    let oom = oom_file.map(OomKills::new);
     let launcher = Launcher::new(config, identity, spawner, cgroups, oom)?;
     Ok(Rc::new(Runner {
         hello: Hello {

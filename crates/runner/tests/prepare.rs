@@ -32,7 +32,8 @@ fn prepared(config: &mut RunnerConfig) {
         refused: vec![HOST.parse().unwrap()],
         resolvers: vec!["127.0.0.11".parse().unwrap(), RESOLVER.parse().unwrap()],
     };
-    config.prepare = Some(PrepareConfig { own_workspace: true, egress: Some(egress) });
+    config.prepare =
+        Some(PrepareConfig { own_workspace: true, watch_memory: true, egress: Some(egress) });
 }
 
 /// As a container engine starts it: root with these capabilities and no others.

@@ -66,12 +66,14 @@ pub(crate) fn keep_for_confinement() -> Result<(), ConfineError> {
 /// runner itself uses what they may not.
 fn filter_calls(hex: &str, config: &RunnerConfig) -> Result<Option<Program>, ConfineError> {
     Program::from_hex(hex)?.install()?;
-    let cgroup = config.cgroup.as_ref();
-    if cgroup.is_some_and(|cgroup| cgroup.version == CgroupVersion::V2) {
-        return Ok(Some(seccomp::hide_clone3()));
+    match config.cgroup.as_ref().map(|cgroup| cgroup.version) {
+        Some(CgroupVersion::V2) => Ok(Some(seccomp::hide_clone3())),
+        Some(CgroupVersion::V1) => {
+            seccomp::hide_clone3().install()?;
+            Ok(None)
+        }
+        None => Ok(Some(seccomp::hide_clone3_and_keep_stamps())),
     }
-    seccomp::hide_clone3().install()?;
-    Ok(None)
 }
 
 /// Nothing in the sandbox may read the runner's memory or descriptors. Exec resets this flag,
