@@ -83,7 +83,6 @@ async fn a_death_behind_our_back_is_noticed_with_its_cause() {
     let Some(test) = TestEngine::start().await else { return };
     for (arguments, cause) in [
         (&["kill"][..], DeathCause::Signaled { signal: 9 }),
-        (&["kill", "--signal", "SEGV"][..], DeathCause::Signaled { signal: 11 }),
         (&["stop"][..], DeathCause::Signaled { signal: 9 }),
         (&["rm", "--force"][..], DeathCause::Signaled { signal: 9 }),
     ] {

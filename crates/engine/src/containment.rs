@@ -35,6 +35,7 @@ impl Confinement {
             fill: quota.filter(|_| alone),
             loopback_only: spec.network == NetworkMode::None,
             private: expected.private,
+            cgroups_shown: expected.cgroups_shown,
         }
     }
 
@@ -66,6 +67,8 @@ pub struct Expected {
     pub quota: bool,
     /// Addresses that must not answer when there is a network.
     pub private: Vec<SocketAddr>,
+    /// Whether it sees its own cgroups, which it cannot change.
+    pub cgroups_shown: bool,
 }
 
 /// Something the engine looked at from outside, where nothing inside can forge it.

@@ -27,7 +27,7 @@ pub(super) fn arguments(
     fences: Fences<'_>,
 ) -> Vec<String> {
     let config = RunnerConfig {
-        prepare: Some(PrepareConfig { own_workspace: true, egress }),
+        prepare: Some(PrepareConfig { own_workspace: true, watch_memory: true, egress }),
         workload: Some(WorkloadIdentity { uid: WORKLOAD_ID, gid: WORKLOAD_ID }),
         landlock: fences
             .landlock

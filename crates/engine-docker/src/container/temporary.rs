@@ -9,9 +9,6 @@ use crate::limits::{RUN_BYTES, SHM_BYTES, TMPFS_BYTES_PER_INODE};
 /// Covers the image's own; nothing is in it.
 const EMPTY: &str = "ro,noexec,nosuid,nodev,size=4096,nr_inodes=4,mode=755";
 
-/// Where an engine would mount the cgroups: a mount of ours keeps it from that.
-const CGROUPS: &str = "/sys/fs/cgroup";
-
 /// By their path. `declared` are the volumes of the image, which would be writable and of the
 /// engine's making.
 pub(super) fn mounts(limits: &Limits, declared: &[String]) -> HashMap<String, String> {
@@ -23,7 +20,6 @@ pub(super) fn mounts(limits: &Limits, declared: &[String]) -> HashMap<String, St
         ("/var/tmp".to_owned(), writable("exec", limits.tmp_bytes)),
         ("/dev/shm".to_owned(), writable("noexec", shared)),
         ("/run".to_owned(), format!("ro,noexec,nosuid,nodev,size={RUN_BYTES},mode=755")),
-        (CGROUPS.to_owned(), EMPTY.to_owned()),
     ]);
     mounts
 }

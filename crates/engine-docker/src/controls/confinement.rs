@@ -159,6 +159,8 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> Expected {
         limits: limits.map(|(name, most)| (name.to_owned(), most)).to_vec(),
         quota: false,
         private: if with_network { private.collect() } else { Vec::new() },
+        // By them the runner tells what was killed for memory.
+        cgroups_shown: true,
     }
 }
 

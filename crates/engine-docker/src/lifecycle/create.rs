@@ -120,7 +120,7 @@ async fn make(
     };
     let complaints = Complaints::of(&spec.id);
     // Before it starts, so that nothing it says is missed.
-    let attached = streams::attach(&parts.client, &spec.id, complaints.clone()).await?;
+    let (attached, cut) = streams::attach(&parts.client, &spec.id, complaints.clone()).await?;
     let name = naming::container(&spec.id);
     let started = parts.client.api().start_container(&name, None::<StartContainerOptions>).await;
     started.map_err(|error| refused(parts, spec, "start a container", error))?;
@@ -129,6 +129,7 @@ async fn make(
         Ok(Err(error)) => return Err(did_not_start(spec, &complaints, &error.to_string())),
         Err(_) => return Err(did_not_start(spec, &complaints, "it did not answer in time")),
     };
+    entry.set_cut(cut);
     if spec.env.is_empty() {
         entry.set_ready(opened);
     } else {

@@ -244,7 +244,11 @@ async fn connect(parts: &Arc<Parts>, id: &SandboxId) -> Result<Box<dyn Stream>, 
     if let Some(ready) = entry.take_ready() {
         return Ok(ready);
     }
-    streams::connect(&parts.client, id).await
+    let _linking = entry.linking.lock().await;
+    entry.cut_link();
+    let (opened, cut) = streams::connect(&parts.client, id).await?;
+    entry.set_cut(cut);
+    Ok(opened)
 }
 
 /// The machine's entry; one that another process made is taken up.

@@ -8,11 +8,13 @@ use sandbank_engine::{DeathCause, EngineError, MachineSpec, SandboxId};
 use tokio::sync::watch;
 
 use crate::limits::{OOM_KILL_SETTLED, READY_STREAM_FRESH_FOR, USAGE_FRESH_FOR};
-use crate::streams::Opened;
+use crate::streams::{LinkCut, Opened};
 
 pub(crate) struct Entry {
     /// Held by `create`, `destroy`, `pause` and `resume`: one of them at a time.
     pub(super) busy: tokio::sync::Mutex<()>,
+    /// Held while a link is opened: the runner has one.
+    pub(super) linking: tokio::sync::Mutex<()>,
     known: Mutex<Known>,
     death: watch::Sender<Option<DeathCause>>,
 }
@@ -22,6 +24,8 @@ struct Known {
     spec: Option<MachineSpec>,
     /// The stream that `create` opened, for the first `connect`.
     ready: Option<(Instant, Opened)>,
+    /// Ends the link that was opened last.
+    cut: Option<LinkCut>,
     oom_kills: u64,
     last_oom_kill: Option<Instant>,
     usage: Option<(Instant, u64)>,
@@ -31,6 +35,7 @@ impl Entry {
     pub(super) fn new(spec: Option<MachineSpec>) -> Arc<Self> {
         Arc::new(Self {
             busy: tokio::sync::Mutex::new(()),
+            linking: tokio::sync::Mutex::new(()),
             known: Mutex::new(Known { spec, ..Known::default() }),
             death: watch::Sender::new(None),
         })
@@ -47,6 +52,18 @@ impl Entry {
     pub(super) fn take_ready(&self) -> Option<Opened> {
         let ready = self.known().ready.take();
         ready.filter(|(opened, _)| opened.elapsed() < READY_STREAM_FRESH_FOR).map(|(_, it)| it)
+    }
+
+    /// Ends the link there was. Nothing of it is under way when the next is opened.
+    pub(super) fn cut_link(&self) {
+        let cut = self.known().cut.take();
+        if let Some(cut) = cut {
+            cut.cut();
+        }
+    }
+
+    pub(super) fn set_cut(&self, cut: LinkCut) {
+        self.known().cut = Some(cut);
     }
 
     pub(super) fn saw_oom_kill(&self) {

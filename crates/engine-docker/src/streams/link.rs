@@ -5,12 +5,15 @@ use std::io;
 use sandbank_engine::{EngineError, SandboxId};
 use tokio::time::timeout;
 
-use super::{Complaints, Frames};
+use super::{Complaints, Cut, Cuttable, Frames};
 use crate::connection::{Client, Refusal, Wire};
 use crate::limits::CONNECT_DEADLINE;
 use crate::naming;
 
-pub(crate) type Attached = Frames<Wire>;
+pub(crate) type Attached = Cuttable<Frames<Wire>>;
+
+/// Ends a stream of that kind.
+pub(crate) type LinkCut = Cut<Frames<Wire>>;
 
 /// A stream on which the runner has answered.
 pub(crate) type Opened = Box<dyn sandbank_engine::Stream>;
@@ -20,11 +23,13 @@ pub(crate) async fn attach(
     client: &Client,
     id: &SandboxId,
     complaints: Complaints,
-) -> Result<Attached, EngineError> {
+) -> Result<(Attached, LinkCut), EngineError> {
     let name = naming::container(id);
     let path = format!("/containers/{name}/attach?stream=1&stdin=1&stdout=1&stderr=1");
     match client.attach(&path).await? {
-        Ok(attached) => Ok(Frames::new(attached.wire, attached.read, complaints)),
+        Ok(attached) => {
+            Ok(Cuttable::new(Frames::new(attached.wire, attached.read, complaints)))
+        }
         Err(refusal) => Err(refused(id, &refusal)),
     }
 }
@@ -44,11 +49,15 @@ pub(crate) async fn open(attached: Attached) -> io::Result<Opened> {
 }
 
 /// Attaches and opens, in bounded time.
-pub(crate) async fn connect(client: &Client, id: &SandboxId) -> Result<Opened, EngineError> {
+pub(crate) async fn connect(
+    client: &Client,
+    id: &SandboxId,
+) -> Result<(Opened, LinkCut), EngineError> {
     let complaints = Complaints::of(id);
     let connecting = async {
-        let attached = attach(client, id, complaints.clone()).await?;
-        open(attached).await.map_err(|error| lost(id, &error, &complaints))
+        let (attached, cut) = attach(client, id, complaints.clone()).await?;
+        let opened = open(attached).await.map_err(|error| lost(id, &error, &complaints))?;
+        Ok((opened, cut))
     };
     match timeout(CONNECT_DEADLINE, connecting).await {
         Ok(connected) => connected,
@@ -57,7 +66,7 @@ pub(crate) async fn connect(client: &Client, id: &SandboxId) -> Result<Opened, E
 }
 
 /// The stream ended before the runner's answer.
-pub(crate) fn lost(id: &SandboxId, error: &io::Error, complaints: &Complaints) -> EngineError {
+fn lost(id: &SandboxId, error: &io::Error, complaints: &Complaints) -> EngineError {
     let said = complaints.last().unwrap_or_else(|| error.to_string());
     EngineError::Unavailable(format!("the runner of {id} was not reached: {said}"))
 }

@@ -220,6 +220,7 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> io::Result<Expected> {
         limits: limits.map(|(name, most)| (name.to_owned(), most)).to_vec(),
         quota: parts.quota(spec).is_some(),
         private: if with_network { private.collect() } else { Vec::new() },
+        cgroups_shown: false,
     })
 }
 
