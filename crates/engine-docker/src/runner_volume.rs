@@ -220,7 +220,8 @@ async fn upload(client: &Client, helper: &str) -> Result<(), EngineError> {
 }
 
 async fn remove(client: &Client, helper: &str) -> Result<(), EngineError> {
-    let options = RemoveContainerOptionsBuilder::default().force(true).build();
+    // With what the image's own volumes became; ours has a name and stays.
+    let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
     match client.api().remove_container(helper, Some(options)).await {
         Ok(()) => Ok(()),
         Err(error)

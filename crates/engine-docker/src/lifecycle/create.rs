@@ -92,6 +92,7 @@ async fn make_or_repair(
         };
         tracing::debug!(id = %spec.id, %error, "a machine is made again");
         destroy::remove_all(parts, &spec.id).await?;
+        entry.begin_again();
     }
 }
 
@@ -115,7 +116,7 @@ async fn make(
             Some(kept) => !workspaces::exists(parts, kept).await?,
             None => false,
         };
-        make_container(parts, spec, &image).await?;
+        entry.set_container(make_container(parts, spec, &image).await?);
         is_new
     };
     let complaints = Complaints::of(&spec.id);
@@ -148,7 +149,7 @@ async fn make_container(
     parts: &Arc<Parts>,
     spec: &MachineSpec,
     image: &Facts,
-) -> Result<(), Obstacle> {
+) -> Result<String, Obstacle> {
     let instance = &parts.settings.instance;
     let mut labels = naming::machine_labels(instance, &spec.id);
     labels.insert(naming::SPEC.to_owned(), naming::spec_label(spec));
@@ -186,7 +187,7 @@ async fn make_container(
     for warning in made.warnings {
         tracing::warn!(id = %spec.id, warning, "Docker warns");
     }
-    Ok(())
+    Ok(made.id)
 }
 
 fn refused(parts: &Parts, spec: &MachineSpec, step: &'static str, error: Error) -> Obstacle {
