@@ -13,8 +13,8 @@ use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
 };
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, RemoveContainerOptionsBuilder,
-    UploadToContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder,
+    RemoveContainerOptionsBuilder, UploadToContainerOptionsBuilder,
 };
 use futures_util::TryStreamExt;
 use sandbank_engine::EngineError;
@@ -111,7 +111,9 @@ async fn lock(client: &Client, helper: &str, image: &str) -> Result<(), EngineEr
                 }
                 tokio::time::sleep(ENGINE_POLL).await;
             }
-            Err(error) => return Err(client.failed("make the helper that holds the runner")(error)),
+            Err(error) => {
+                return Err(client.failed("make the helper that holds the runner")(error));
+            }
         }
     }
 }

@@ -69,12 +69,20 @@ async fn what_an_image_says_of_itself_is_kept_from_the_machine_or_kept_to() {
         ])
         .unwrap();
     let id = test.create_with(|spec| spec.image = "opinionated".parse().unwrap()).await.id;
-    let script = "echo $COLOUR; id -u; touch /data/x 2>/dev/null || echo read-only; ls -A /data | wc -l";
+    let script =
+        "echo $COLOUR; id -u; touch /data/x 2>/dev/null || echo read-only; ls -A /data | wc -l";
     assert_eq!(test.sh(&id, script).await.stdout, "green\n1000\nread-only\n0\n");
     assert_eq!(test.inspect(&id)["State"]["Health"], serde_json::Value::Null);
     test.engine.destroy(&id).await.unwrap();
-    assert_eq!(test.docker.said(&["volume", "ls", "-q", "--filter", "dangling=true"]).unwrap()
-        .lines().filter(|name| !name.starts_with("sandbank-")).count(), 0);
+    assert_eq!(
+        test.docker
+            .said(&["volume", "ls", "-q", "--filter", "dangling=true"])
+            .unwrap()
+            .lines()
+            .filter(|name| !name.starts_with("sandbank-"))
+            .count(),
+        0
+    );
     test.engine.remove_image(&"opinionated".parse().unwrap()).await.unwrap();
     test.finish().await;
 }

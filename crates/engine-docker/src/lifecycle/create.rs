@@ -5,9 +5,7 @@ use std::sync::Arc;
 use bollard::errors::Error;
 use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
 use sandbank_channel::RunnerClient;
-use sandbank_engine::{
-    Control, EngineError, Machine, MachineSpec, MachineState, NetworkMode,
-};
+use sandbank_engine::{Control, EngineError, Machine, MachineSpec, MachineState, NetworkMode};
 use tokio::time::timeout;
 
 use super::table::Entry;
@@ -86,9 +84,9 @@ async fn make_or_repair(
             Err(Obstacle::Fence(control, error)) => {
                 return Err(EngineError::ControlUnavailable { control, reason: error.to_string() });
             }
-            Err(
-                Obstacle::Missing(error) | Obstacle::OpenFiles(error) | Obstacle::Other(error),
-            ) => return Err(error),
+            Err(Obstacle::Missing(error) | Obstacle::OpenFiles(error) | Obstacle::Other(error)) => {
+                return Err(error);
+            }
         };
         tracing::debug!(id = %spec.id, %error, "a machine is made again");
         destroy::remove_all(parts, &spec.id).await?;

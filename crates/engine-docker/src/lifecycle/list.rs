@@ -69,6 +69,7 @@ async fn volumes(parts: &Parts) -> Result<Vec<SandboxId>, EngineError> {
     let listed = parts.client.api().list_volumes(Some(options)).await;
     let listed = listed.map_err(parts.client.failed("list the volumes"))?;
     let volumes = listed.volumes.unwrap_or_default();
-    let machine = |volume: bollard::models::Volume| volume.labels.get(naming::SANDBOX)?.parse().ok();
+    let machine =
+        |volume: bollard::models::Volume| volume.labels.get(naming::SANDBOX)?.parse().ok();
     Ok(volumes.into_iter().filter_map(machine).collect())
 }
