@@ -85,6 +85,8 @@ case "$level" in
         need mount losetup
         need perl-base perl
         need openssl openssl
+        need busybox-static busybox
+        need docker.io dockerd docker
         ;;
     fuzz) need g++ c++ ;;
     images)

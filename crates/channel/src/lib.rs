@@ -11,6 +11,7 @@ mod error;
 pub mod fuzzing;
 mod limits;
 mod output;
+pub mod pipe;
 
 pub use client::{ByteRange, RunnerClient, Tunnel};
 pub use download::FileDownload;

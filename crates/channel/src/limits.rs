@@ -24,3 +24,14 @@ pub(crate) const MAX_FRAME_BYTES: u32 = 256 << 10;
 
 /// What an error says of a runner's answer is cut to this many characters.
 pub(crate) const MAX_ERROR_CHARS: usize = 500;
+
+/// How long a runner may take to answer an open of the pipe link; whatever it says meanwhile is
+/// dropped.
+pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes on their way out of the pipe link that had to be escaped; a writer waits at the limit. As
+/// much as a pipe holds.
+pub(crate) const LINK_BUFFER_BYTES: usize = 64 << 10;
+
+/// Bytes of the pipe link looked through at once for an open.
+pub(crate) const LINK_SEARCH_BYTES: usize = 16 << 10;

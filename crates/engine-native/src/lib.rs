@@ -19,7 +19,6 @@ mod limits;
 mod machine;
 mod network;
 mod runner_file;
-mod seccomp;
 mod settings;
 mod spawner;
 mod storage;

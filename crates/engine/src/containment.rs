@@ -35,6 +35,8 @@ impl Confinement {
             fill: quota.filter(|_| alone),
             loopback_only: spec.network == NetworkMode::None,
             private: expected.private,
+            cgroups_shown: expected.cgroups_shown,
+            runner_shown: expected.runner_shown,
         }
     }
 
@@ -66,6 +68,10 @@ pub struct Expected {
     pub quota: bool,
     /// Addresses that must not answer when there is a network.
     pub private: Vec<SocketAddr>,
+    /// Whether it sees its own cgroups, which it cannot change.
+    pub cgroups_shown: bool,
+    /// Whether it sees that there is a first process, into which it cannot look.
+    pub runner_shown: bool,
 }
 
 /// Something the engine looked at from outside, where nothing inside can forge it.

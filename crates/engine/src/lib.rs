@@ -10,6 +10,7 @@ mod control;
 mod error;
 mod id;
 mod image;
+pub mod kernel_files;
 mod machine;
 mod workspace;
 
@@ -62,6 +63,18 @@ pub trait Engine: Send + Sync + 'static {
     /// Whether the configuration accepts that this control is weaker or missing.
     fn accepts_without(&self, _control: Control) -> bool {
         false
+    }
+
+    /// Whether machines of this engine are meant to have this control. What not is reported, and
+    /// machines are made without it.
+    fn relies_on(&self, _control: Control) -> bool {
+        true
+    }
+
+    /// Images whose machines are attacked before any is trusted; the first stands for all as far
+    /// as the network is concerned.
+    async fn images_to_test(&self) -> Result<Vec<ImageInfo>, EngineError> {
+        self.images().await
     }
 
     /// Makes a machine whose runner accepts connections when this returns. On an error, or when

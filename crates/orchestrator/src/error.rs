@@ -163,6 +163,12 @@ fn engine_code(error: &EngineError) -> &'static str {
 
 fn engine_hint(error: &EngineError) -> Option<String> {
     Some(match error {
+        EngineError::ImageNotFound(name) if name.is_host() => {
+            "host is the native engine's: make images with `make images`, import one with \
+             `sandbank image import` or build one with `docker build`, and name it in the request \
+             or in sandboxes.default_image"
+                .into()
+        }
         EngineError::ImageNotFound(name) => {
             format!("pull it with `sandbank image pull {name}`, or import an archive of it")
         }

@@ -1,6 +1,7 @@
 //! What the engine tells a runner when it starts it. Holds no secret: the sandbox may see it.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,9 @@ pub struct RunnerConfig {
     pub workspace_aliases: Vec<String>,
     /// Inherited listening Unix socket; the channel is each connection accepted on it.
     pub listen_fd: Option<i32>,
+    /// What the runner does first where no spawner has done it. Needs a workload identity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<PrepareConfig>,
     /// Whom commands run as; the runner's own identity when absent (weaker).
     pub workload: Option<WorkloadIdentity>,
     /// A cgroup directory the runner may divide among its commands.
@@ -37,6 +41,7 @@ impl Default for RunnerConfig {
             workspace: crate::WORKSPACE.to_owned(),
             workspace_aliases: crate::WORKSPACE_ALIASES.map(str::to_owned).to_vec(),
             listen_fd: None,
+            prepare: None,
             workload: None,
             cgroup: None,
             landlock: None,
@@ -54,6 +59,30 @@ impl Default for RunnerConfig {
 pub struct WorkloadIdentity {
     pub uid: u32,
     pub gid: u32,
+}
+
+/// For a runner that the engine starts as root, with CHOWN, NET_ADMIN, SETUID, SETGID, SETPCAP and
+/// KILL. Afterwards it has SETUID, SETGID and KILL, as one that a spawner made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PrepareConfig {
+    /// Give the workspace directory itself, if it is root's, to the workload.
+    pub own_workspace: bool,
+    /// Tell out-of-memory kills by the cgroup that the runner was started in, as far as it can be
+    /// read.
+    pub watch_memory: bool,
+    /// Close the way to everything but the public internet; all is left open when absent.
+    pub egress: Option<EgressConfig>,
+}
+
+/// What is refused and allowed beside [`crate::egress::BLOCKED`], which is refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EgressConfig {
+    /// Refused as well: the host's own public addresses.
+    pub refused: Vec<Ipv4Addr>,
+    /// Asked for names, on port 53 only, even if they are in a refused range.
+    pub resolvers: Vec<Ipv4Addr>,
 }
 
 /// An open cgroup directory, owned by the runner's user, below which it makes one child per

@@ -113,10 +113,11 @@ probes! {
         => "refused, and the trees are read-only",
         but "a sysctl can be read";
     Inside "cgroup_files" proves "namespaces":
-        "look for a cgroup file system, its release_agent and its limits" => "none is mounted",
+        "look for a cgroup file system, its release_agent and its limits"
+        => "none is mounted, or its own alone, and read-only",
         but "the mounts can be listed";
     Inside "other_processes" proves "namespaces":
-        "look for processes of anybody else" => "none is visible",
+        "look for processes of anybody else" => "none is visible, or the first alone",
         but "it sees itself";
     Inside "leaked_descriptors" proves "namespaces":
         "look for open descriptors, and climb out of / and the working directory"
@@ -194,6 +195,12 @@ pub struct BatteryPlan {
     pub loopback_only: bool,
     /// Addresses with ports that must not answer; tried only where there is a network.
     pub private: Vec<std::net::SocketAddr>,
+    /// The sandbox's own cgroups are meant to be seen, but not to be changed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cgroups_shown: bool,
+    /// The first process is meant to be seen, though not looked into.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub runner_shown: bool,
 }
 
 /// How one probe ended.

@@ -33,6 +33,7 @@
 pub mod command;
 pub mod config;
 pub mod containment;
+pub mod egress;
 pub mod fault;
 pub mod file;
 pub mod file_batch;
@@ -48,7 +49,10 @@ pub use command::{
     InvalidShellName, PtySize, ShellKind, ShellName, ShellStatus, ShellUse, SignalRequest, Started,
     StdinMode, StdinStatus,
 };
-pub use config::{CgroupConfig, CgroupVersion, LandlockConfig, RunnerConfig, WorkloadIdentity};
+pub use config::{
+    CgroupConfig, CgroupVersion, EgressConfig, LandlockConfig, PrepareConfig, RunnerConfig,
+    WorkloadIdentity,
+};
 pub use fault::{Fault, FaultCode};
 pub use file::{
     DirListing, FILE_STAT_HEADER, FileEntry, FileKind, FileStat, MkdirRequest, MoveRequest, Written,

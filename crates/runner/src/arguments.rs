@@ -16,6 +16,8 @@ pub(crate) struct Serve {
     pub(crate) config: ConfigSource,
     /// Make a socket at this path, instead of or beside an inherited one.
     pub(crate) listen: Option<String>,
+    /// Serve whoever opens the link over stdin and stdout.
+    pub(crate) stdio: bool,
     /// Say on stdout when connections are accepted.
     pub(crate) ready: bool,
 }
@@ -30,7 +32,7 @@ pub(crate) enum ConfigSource {
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{0}\nusage: runner serve [--config-fd N | --config JSON] [--listen PATH] [--ready]\n       \
+    "{0}\nusage: runner serve [--config-fd N | --config JSON] [--listen PATH [--ready]] [--stdio]\n       \
      runner --client '<json>' [--socket PATH]"
 )]
 pub(crate) struct UsageError(String);
@@ -62,9 +64,13 @@ impl Serve {
                 }
                 "--config" => serve.config = ConfigSource::Text(value()?.to_owned()),
                 "--listen" => serve.listen = Some(value()?.to_owned()),
+                "--stdio" => serve.stdio = true,
                 "--ready" => serve.ready = true,
                 other => return Err(UsageError(format!("{other:?} is not understood"))),
             }
+        }
+        if serve.stdio && serve.ready {
+            return Err(UsageError("--ready and --stdio both need stdout".to_owned()));
         }
         Ok(serve)
     }
@@ -90,6 +96,14 @@ mod tests {
         let listen = Some("/run/runner.sock".to_owned());
         let serve = Serve { listen, ready: true, ..Serve::default() };
         assert_eq!(parse("serve --listen /run/runner.sock --ready"), Ok(Arguments::Serve(serve)));
+    }
+
+    #[test]
+    fn a_container_attaches_to_the_streams() {
+        let serve =
+            Serve { config: ConfigSource::Text("{}".to_owned()), stdio: true, ..Serve::default() };
+        assert_eq!(parse("serve --stdio --config {}"), Ok(Arguments::Serve(serve)));
+        assert!(parse("serve --stdio --ready").is_err());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The descriptors the runner was started with: the named ones are kept, all others closed.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
 
 use sandbank_protocol::RunnerConfig;
 use tokio::io::Interest;
@@ -41,11 +42,16 @@ pub(crate) fn adopt(fd: RawFd) -> OwnedFd {
 }
 
 /// Lets the runtime tell when the descriptor is ready.
-pub(crate) fn watch(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an OwnedFd stays the same open descriptor for as long as it lives.
+pub(crate) fn watch<D: Owned>(descriptor: D, interest: Interest) -> io::Result<AsyncFd<D>> {
+    // SAFETY: an owned descriptor stays the same open one for as long as it lives.
     let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) };
     watched.map_err(io::Error::from)
 }
+
+/// Descriptors that nobody else closes.
+pub(crate) trait Owned: AsRawFd {}
+impl Owned for OwnedFd {}
+impl Owned for Rc<OwnedFd> {}
 
 fn close_range(from: RawFd, to: RawFd) {
     if from > to {

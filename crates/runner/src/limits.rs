@@ -84,6 +84,13 @@ pub(crate) const KILL_DEADLINE: Duration = Duration::from_secs(5);
 /// Between two looks at what was killed.
 pub(crate) const KILL_POLL: Duration = Duration::from_millis(2);
 
+/// Searches for processes that have yet to be stopped before they are killed; whoever waits for
+/// their disappearance begins again.
+pub(crate) const STOPPING_ROUNDS: usize = 20;
+
+/// Rounds of plain kills before what a script left behind is stopped first.
+pub(crate) const PLAIN_KILLS: usize = 5;
+
 /// How long a process killed for memory may take to die. A kill that was seen longer ago explains
 /// no death.
 pub(crate) const OOM_DEATH_LIMIT: Duration = Duration::from_secs(2);
@@ -112,6 +119,18 @@ pub(crate) const MAX_SEND_BYTES: usize = 512 << 10;
 
 /// Pause after a failed accept, so that a full descriptor table is not a busy loop.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Between two looks at a stdin that nobody holds the other end of.
+pub(crate) const STDIN_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long the kernel may take to answer about the network; then the runner does not start.
+pub(crate) const NETLINK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Largest answer of the kernel about the network; it sends less at once.
+pub(crate) const NETLINK_READ_BYTES: usize = 64 << 10;
+
+/// How often routes are read that change meanwhile; then the runner does not start.
+pub(crate) const NETLINK_ATTEMPTS: usize = 10;
 
 /// Stack of a child between clone and exec; it runs a few system calls only.
 pub(crate) const CHILD_STACK_BYTES: usize = 128 << 10;

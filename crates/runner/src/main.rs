@@ -14,14 +14,17 @@ mod files;
 mod front;
 mod http;
 mod limits;
+mod prepare;
 mod privileges;
 mod pty;
 mod reaper;
 mod server;
 mod signals;
 mod spawn;
+mod stamp;
 mod start;
 mod stats;
+mod stdio;
 mod tree;
 mod tunnel;
 

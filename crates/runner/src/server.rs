@@ -12,7 +12,8 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use sandbank_protocol::{Fault, Hello};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixListener;
 
 use crate::commands::{self, Commands};
 use crate::files::{self, Workspace};
@@ -42,7 +43,8 @@ pub(crate) async fn serve(runner: Rc<Runner>, listener: UnixListener) {
     }
 }
 
-async fn connection(runner: Rc<Runner>, stream: UnixStream) {
+/// Serves one connection to its end.
+pub(crate) async fn connection(runner: Rc<Runner>, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let service = service_fn(move |request| answer(runner.clone(), request));
     // How a connection ends is of no interest here: its other end knows better.
     let _ = http2::Builder::new(LocalExecutor)

@@ -10,16 +10,18 @@ use sandbank_protocol::{Hello, PROTOCOL_VERSION, RunnerConfig};
 use tokio::task::LocalSet;
 
 use crate::arguments::{ConfigSource, Serve};
-use crate::cgroups::{CommandCgroups, OomKills};
+use crate::cgroups::{self, CommandCgroups, OomKills};
 use crate::clock::now_ms;
 use crate::commands::{Commands, Launcher};
 use crate::files::Workspace;
 use crate::http::Counters;
 use crate::limits::KEPT_FREE_BYTES;
+use crate::prepare::{self, PrepareError};
 use crate::privileges::{self, ConfineError, FileIdentity};
 use crate::reaper::Reaper;
 use crate::server::{self, Runner};
 use crate::spawn::Spawner;
+use crate::stdio::{self, Stdio};
 use crate::{descriptors, signals};
 
 /// Exit codes, after sysexits.h.
@@ -35,10 +37,14 @@ pub(crate) enum StartError {
     Malformed(#[from] serde_json::Error),
     #[error("the configuration names a descriptor that cannot be used: {0}")]
     Descriptor(io::Error),
-    #[error("there is nothing to listen on: neither listen_fd nor --listen")]
+    #[error("there is nothing to listen on: neither listen_fd nor --listen nor --stdio")]
     NoListener,
     #[error("cannot listen on {path:?}: {error}")]
     Listen { path: String, error: io::Error },
+    #[error("cannot take over stdin and stdout: {0}")]
+    Stdio(io::Error),
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
     #[error(transparent)]
     Confine(#[from] ConfineError),
     #[error("cannot start: {0}")]
@@ -74,8 +80,13 @@ fn try_serve(arguments: Serve) -> Result<Never, StartError> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     adopt_orphans()?;
     let open_files = raise_open_files();
+    let stdio = arguments.stdio.then(Stdio::take).transpose().map_err(StartError::Stdio)?;
     let listeners = listen(&config, arguments.listen)?;
+    if listeners.is_empty() && stdio.is_none() {
+        return Err(StartError::NoListener);
+    }
 
+    prepare::prepare(&config)?;
     let (identity, filter) = privileges::confine(&config)?;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -87,6 +98,10 @@ fn try_serve(arguments: Serve) -> Result<Never, StartError> {
             listener.set_nonblocking(true)?;
             let listener = tokio::net::UnixListener::from_std(listener)?;
             tokio::task::spawn_local(server::serve(runner.clone(), listener));
+        }
+        if let Some(stdio) = stdio {
+            let link = stdio.link().map_err(StartError::Stdio)?;
+            tokio::task::spawn_local(stdio::serve(runner.clone(), link));
         }
         if arguments.ready {
             println!("{{\"ready\":true}}");
@@ -106,7 +121,10 @@ fn assemble(
         .as_ref()
         .map(|cgroup| CommandCgroups::new(descriptors::adopt(cgroup.fd), cgroup.version, identity));
     let oom_fd = config.cgroup.as_ref().and_then(|cgroup| cgroup.oom_fd);
-    let oom = oom_fd.map(|fd| OomKills::new(descriptors::adopt(fd)));
+    let watches_own = config.prepare.as_ref().is_some_and(|prepare| prepare.watch_memory);
+    let oom_file = oom_fd.map(descriptors::adopt);
+    let oom_file = oom_file.or_else(|| watches_own.then(cgroups::oom_file).flatten());
+    let oom = oom_file.map(OomKills::new);
     let launcher = Launcher::new(config, identity, spawner, cgroups, oom)?;
     Ok(Rc::new(Runner {
         hello: Hello {
@@ -145,7 +163,7 @@ fn listen(config: &RunnerConfig, path: Option<String>) -> Result<Vec<UnixListene
         let listener = bind(&path).map_err(|error| StartError::Listen { path, error })?;
         listeners.push(listener);
     }
-    if listeners.is_empty() { Err(StartError::NoListener) } else { Ok(listeners) }
+    Ok(listeners)
 }
 
 /// Replaces a socket that nobody answers on any more, and nothing else.

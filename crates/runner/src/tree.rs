@@ -1,24 +1,32 @@
 //! Everything a command started: found through its cgroup, or else by walking `/proc`.
 //!
 //! The walk stays among the runner's own descendants (the runner adopts orphans), so it never
-//! touches a process of anybody else. It can miss one that left the session and erased its
-//! environment; a cgroup cannot.
+//! touches a process of anybody else. A stamp says whose each of them is. Where the kernel refused
+//! it, group, session, environment and descent do, and miss what has left and erased all of these.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 
 use crate::cgroups::Lease;
 use crate::commands::environment::MARKER;
+use crate::limits::STOPPING_ROUNDS;
+use crate::stamp::Stamp;
 
 pub(crate) struct Tree {
     lease: Option<Lease>,
+    stamp: Option<Stamp>,
     leader: i32,
     marker: Vec<u8>,
 }
 
 impl Tree {
-    pub(crate) fn new(id: &impl std::fmt::Display, leader: i32, lease: Option<Lease>) -> Self {
-        Self { lease, leader, marker: format!("{MARKER}={id}").into_bytes() }
+    pub(crate) fn new(
+        id: &impl std::fmt::Display,
+        leader: i32,
+        lease: Option<Lease>,
+        stamp: Option<Stamp>,
+    ) -> Self {
+        Self { lease, stamp, leader, marker: format!("{MARKER}={id}").into_bytes() }
     }
 
     pub(crate) fn lease(&self) -> Option<&Lease> {
@@ -30,9 +38,14 @@ impl Tree {
         let signalled = match &self.lease {
             Some(lease) => lease.group().map_or(Ok(()), |group| group.signal(signal, self.leader)),
             None => {
-                let members = self.walk(leader_lives);
-                let found = !members.is_empty();
-                send_all(members, signal, self.leader);
+                let found = if signal == libc::SIGKILL {
+                    kill_all(|| self.walk(leader_lives), self.leader)
+                } else {
+                    let members = self.walk(leader_lives);
+                    let found = !members.is_empty();
+                    send_all(members, signal, self.leader);
+                    found
+                };
                 if found { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
             }
         };
@@ -65,13 +78,20 @@ impl Tree {
         let marked = own.iter().copied().filter(|pid| {
             let Some(process) = processes.get(pid) else { return false };
             let of_leader = [*pid, process.group, process.session].contains(&self.leader);
-            (leader_is_ours && of_leader) || self.is_marked(*pid)
+            let is_ours = || (leader_is_ours && of_leader) || self.is_marked(*pid);
+            self.is_stamped(*pid).unwrap_or_else(is_ours)
         });
         let roots: Vec<i32> = marked.collect();
         let mut members = descendants(&processes, &roots);
         members.extend(roots);
         members.retain(|pid| processes.get(pid).is_some_and(|process| !process.zombie));
+        members.retain(|pid| self.is_stamped(*pid).unwrap_or(true));
         members.into_iter().collect()
+    }
+
+    /// None where stamps say nothing.
+    fn is_stamped(&self, pid: i32) -> Option<bool> {
+        self.stamp?.is_of(pid)
     }
 
     fn is_marked(&self, pid: i32) -> bool {
@@ -90,6 +110,23 @@ pub(crate) fn children(pid: i32) -> Option<Vec<i32>> {
 pub(crate) fn send_all(mut members: Vec<i32>, signal: i32, leader: i32) {
     members.sort_by_key(|pid| *pid != leader);
     members.into_iter().for_each(|pid| drop(send(pid, signal)));
+}
+
+/// Kills all of them, and whether there were any. They are stopped first: what forks faster than
+/// it is killed would be missed for ever, what is stopped forks no more.
+pub(crate) fn kill_all(members: impl Fn() -> Vec<i32>, leader: i32) -> bool {
+    let mut stopped = HashSet::new();
+    for _ in 0..STOPPING_ROUNDS {
+        let mut fresh = members();
+        fresh.retain(|pid| stopped.insert(*pid));
+        if fresh.is_empty() {
+            break;
+        }
+        fresh.into_iter().for_each(|pid| drop(send(pid, libc::SIGSTOP)));
+    }
+    let any = !stopped.is_empty();
+    send_all(stopped.into_iter().collect(), libc::SIGKILL, leader);
+    any
 }
 
 pub(crate) fn send(pid: i32, signal: i32) -> io::Result<()> {

@@ -6,6 +6,7 @@
 mod api;
 mod corpus;
 mod daemon;
+mod docker;
 pub mod residue;
 mod seeded;
 mod wait;
@@ -13,6 +14,7 @@ mod wait;
 pub use api::{Api, LogRecord};
 pub use corpus::replay_corpus;
 pub use daemon::{TestDaemon, free_port};
+pub use docker::{PrivateDocker, busybox_root};
 pub use seeded::Seeded;
 pub use wait::{eventually, wait_for};
 

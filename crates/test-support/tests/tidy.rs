@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of ours each crate may use. Engines never see HTTP, handlers never see an engine's
 /// inside, the runner knows neither: a new arrow is a decision, made here.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 17] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
     ("runner", &["channel", "protocol", "rooted-fs"]),
@@ -20,7 +20,12 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ("engine", &["protocol"]),
     ("fault-points", &[]),
     ("registry", &[]),
-    ("engine-native", &["engine", "fault-points", "protocol", "registry", "runner-binary"]),
+    ("seccomp", &[]),
+    (
+        "engine-native",
+        &["engine", "fault-points", "protocol", "registry", "runner-binary", "seccomp"],
+    ),
+    ("engine-docker", &["channel", "engine", "protocol", "runner-binary", "seccomp"]),
     ("store", &["engine"]),
     ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),
     ("server", &["channel", "engine", "orchestrator", "protocol", "store"]),
@@ -29,6 +34,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
         &[
             "bench",
             "engine",
+            "engine-docker",
             "engine-native",
             "fault-points",
             "orchestrator",

@@ -16,7 +16,7 @@ use crate::network::{NetworkSettings, Networks};
 use crate::settings::NativeSettings;
 use crate::spawner::Spawner;
 use crate::user_namespace::UserNamespaces;
-use crate::{cgroup, runner_file, seccomp, storage};
+use crate::{cgroup, runner_file, storage};
 
 pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, EngineError> {
     afford_stock(&mut settings);
@@ -85,7 +85,7 @@ async fn assemble(
         boot,
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         runner,
-        seccomp_hex: seccomp::program_hex(),
+        seccomp_hex: sandbank_seccomp::program_hex(),
         stock: stock::Stock::default(),
         shortcomings,
         report: controls::Cache::default(),

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rtnetlink::Handle;
+use sandbank_protocol::egress::is_blocked;
 
 use super::forward_policy::Passage;
 use super::limits::{HOST_ADDRESSES, LINK_POLL, LOCK_PATIENCE, MTU};
 use super::rules::{self, Rules};
 use super::shared::Shared;
 use super::subnet::{CANDIDATES, Subnet};
-use super::{forwarding, link, ranges, resolver, tool};
+use super::{forwarding, link, resolver, tool};
 use crate::host::Host;
 use crate::kernel::lock::Lock;
 
@@ -161,7 +162,7 @@ impl Egress {
         }
         let host = link::addresses(netlink).await.map_err(io("read the host's addresses"))?;
         // The others are blocked already, and come and go with sandboxes and bridges.
-        let public = host.into_iter().filter(|address| !ranges::is_blocked(*address));
+        let public = host.into_iter().filter(|address| !is_blocked(*address));
         let host = public.take(HOST_ADDRESSES).collect();
         let mtu = uplinks.iter().map(|(_, mtu)| *mtu).min().unwrap_or(MTU).min(MTU);
         Ok(Outside { subnet, resolvers, host, mtu })

@@ -9,9 +9,9 @@ use futures_util::future::try_join_all;
 use rtnetlink::packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
+use sandbank_protocol::egress::BLOCKED;
 
 use super::namespace::Namespace;
-use super::ranges::BLOCKED;
 
 const GUEST: &str = "eth0";
 

@@ -15,7 +15,6 @@ mod limits;
 mod link;
 mod namespace;
 mod pool;
-mod ranges;
 mod resolver;
 mod rules;
 mod shared;

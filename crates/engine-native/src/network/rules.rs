@@ -8,8 +8,9 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
+use sandbank_protocol::egress::BLOCKED;
+
 use super::limits::CONNECTIONS;
-use super::ranges::BLOCKED;
 use super::subnet::Subnet;
 use super::tool;
 

@@ -20,7 +20,6 @@ mod user_namespace;
 pub(crate) mod wire;
 
 pub(crate) use client::Spawner;
-pub(crate) use scaffold::masks;
 pub(crate) use step::{Failure, Step};
 
 use std::os::fd::RawFd;

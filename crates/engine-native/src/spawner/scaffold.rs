@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::mount::{MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
+use sandbank_engine::kernel_files::{PROC_FIXED, PROC_HIDDEN, SYS_HIDDEN};
 
 use crate::kernel::mount::{
     NODEV, NOEXEC, NOSUID, RDONLY, attach, attach_at, clone_tree, new_filesystem,
@@ -29,40 +30,6 @@ pub(super) const HOST: &str = "/host";
 /// Where the layer with this number is attached; relative, to keep overlay's options short.
 pub(super) fn lower(number: usize) -> String {
     format!("l/{number}")
-}
-
-/// Replaced by nothing: keys, kernel addresses and devices are none of a machine's business.
-const PROC_HIDDEN: &[&str] = &[
-    "acpi",
-    "asound",
-    "interrupts",
-    "kallsyms",
-    "kcore",
-    "key-users",
-    "keys",
-    "kmsg",
-    "latency_stats",
-    "modules",
-    "sched_debug",
-    "scsi",
-    "timer_list",
-    "timer_stats",
-];
-
-/// Readable, because programs look there, but never writable.
-const PROC_FIXED: &[&str] = &["bus", "fs", "irq", "sys", "sysrq-trigger"];
-
-/// Places where the host mounts other file systems, such as `fs/cgroup` and `kernel/security`, are
-/// empty directories in a machine's own `/sys`.
-const SYS_HIDDEN: &[&str] = &["devices/virtual/dmi", "devices/virtual/powercap", "firmware"];
-
-/// What is covered in every machine, and what is read-only, by their paths inside.
-pub(crate) fn masks() -> (Vec<String>, Vec<String>) {
-    let below = |dir: &'static str| move |name: &&str| format!("{dir}/{name}");
-    let hidden = PROC_HIDDEN.iter().map(below("/proc"));
-    let hidden = hidden.chain(SYS_HIDDEN.iter().map(below("/sys"))).collect();
-    let fixed = PROC_FIXED.iter().map(below("/proc")).chain(["/sys".to_owned()]).collect();
-    (hidden, fixed)
 }
 
 /// A file of `/proc` or `/sys` that this kernel has.

@@ -5,9 +5,11 @@
 
 mod group;
 mod oom;
+mod own;
 
 pub(crate) use group::Group;
 pub(crate) use oom::{OomKills, OomMark};
+pub(crate) use own::oom_file;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

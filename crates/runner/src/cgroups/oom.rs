@@ -39,7 +39,7 @@ impl OomKills {
     /// newer one.
     pub(crate) fn look(&self) -> OomMark {
         let mut ledger = self.ledger.borrow_mut();
-        if let Some(kills) = self.read() {
+        if let Some(kills) = read(&self.file) {
             ledger.see(kills, Instant::now());
         }
         OomMark { kills: ledger.kills, claimed: ledger.claimed }
@@ -49,13 +49,18 @@ impl OomKills {
     pub(crate) fn claim(&self, mark: OomMark) -> bool {
         self.ledger.borrow_mut().claim(mark, Instant::now())
     }
+}
 
-    /// None when the file does not tell.
-    fn read(&self) -> Option<u64> {
-        let mut text = [0; 1024];
-        let length = rustix::io::pread(&self.file, &mut text, 0).ok()?;
-        parse(std::str::from_utf8(&text[..length]).ok()?)
-    }
+/// Whether it is a file that counts kills.
+pub(super) fn tells(file: &OwnedFd) -> bool {
+    read(file).is_some()
+}
+
+/// None when the file does not tell.
+fn read(file: &OwnedFd) -> Option<u64> {
+    let mut text = [0; 1024];
+    let length = rustix::io::pread(file, &mut text, 0).ok()?;
+    parse(std::str::from_utf8(&text[..length]).ok()?)
 }
 
 impl Ledger {

@@ -21,6 +21,7 @@ use super::stdin::{Sink, Stdin};
 use crate::cgroups::{CommandCgroups, Lease, OomKills, OomMark};
 use crate::privileges::{AsRunner, FileIdentity};
 use crate::spawn::{Placement, Program, ShellEnds, SpawnError, Spawner, Surroundings};
+use crate::stamp::{Stamp, Stamps};
 use crate::tree::Tree;
 use crate::{descriptors, pty};
 
@@ -36,6 +37,7 @@ pub(crate) struct Launcher {
     spawner: Spawner,
     cgroups: Option<CommandCgroups>,
     oom: Option<OomKills>,
+    stamps: Stamps,
     null: OwnedFd,
 }
 
@@ -77,6 +79,7 @@ impl Launcher {
             spawner,
             cgroups,
             oom,
+            stamps: Stamps::new()?,
             null: rustix::fs::open("/dev/null", flags, Mode::empty())?,
         })
     }
@@ -115,7 +118,8 @@ impl Launcher {
         let lease = self.lease()?;
         let oom_mark = self.look_for_oom_kills();
 
-        let pid = match self.spawn(&mut program, &streams, &cwd, lease.as_ref()) {
+        let stamp = self.stamp(lease.as_ref());
+        let pid = match self.spawn(&mut program, &streams, &cwd, lease.as_ref(), stamp) {
             Ok(pid) => pid,
             Err(fault) => {
                 self.return_lease(lease.as_ref());
@@ -128,7 +132,7 @@ impl Launcher {
             output: Output::new(self.budget(&spec)),
             stdin: Stdin::new(streams.sink),
             terminal: streams.terminal,
-            owner: Owner::Itself(Tree::new(&spec.id, pid, lease)),
+            owner: Owner::Itself(Tree::new(&spec.id, pid, lease, stamp)),
             spec,
         });
         let kept_open = command.spec().pty.is_some().then_some(streams.stdout);
@@ -148,6 +152,11 @@ impl Launcher {
         lease.map_err(|error| refused("a cgroup", &error))
     }
 
+    /// What stands for a cgroup where there is none.
+    pub(super) fn stamp(&self, lease: Option<&Lease>) -> Option<Stamp> {
+        lease.is_none().then(|| self.stamps.next())
+    }
+
     pub(super) fn return_lease(&self, lease: Option<&Lease>) {
         if let (Some(cgroups), Some(lease)) = (&self.cgroups, lease) {
             cgroups.give_back(lease);
@@ -162,6 +171,7 @@ impl Launcher {
         cwd: &OwnedFd,
         shell: ShellEnds<'_>,
         lease: Option<&Lease>,
+        stamp: Option<Stamp>,
     ) -> Result<i32, Fault> {
         let around = Surroundings {
             stdin: control,
@@ -170,6 +180,7 @@ impl Launcher {
             terminal: false,
             cwd: cwd.as_fd(),
             placement: Placement::Inherit,
+            stamp,
             shell: Some(shell),
         };
         self.place(program, around, lease)
@@ -228,6 +239,7 @@ impl Launcher {
         streams: &Streams,
         cwd: &OwnedFd,
         lease: Option<&Lease>,
+        stamp: Option<Stamp>,
     ) -> Result<i32, Fault> {
         let stdin = streams.stdin.as_ref().unwrap_or(&self.null).as_fd();
         let stdout = streams.stdout.as_fd();
@@ -240,6 +252,7 @@ impl Launcher {
             terminal: streams.terminal.is_some(),
             cwd: cwd.as_fd(),
             placement: Placement::Inherit,
+            stamp,
             shell: None,
         };
         self.place(program, around, lease)

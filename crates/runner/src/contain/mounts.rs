@@ -74,8 +74,46 @@ fn remount_writable(target: &str) -> Result<(), i32> {
     if result == 0 { Ok(()) } else { Err(last_error()) }
 }
 
-pub(super) fn cgroups(_: &BatteryPlan) -> Answer {
+/// What would move a process, lift a limit, or run a program of the host's.
+const CONTROLS: [&str; 6] = [
+    "cgroup.procs",
+    "tasks",
+    "release_agent",
+    "notify_on_release",
+    "memory.limit_in_bytes",
+    "memory.max",
+];
+
+/// Where they are shown: read-only, of nobody else, and nothing in them opens for writing.
+fn shown_cgroups(mounts: &[Mount]) -> Answer {
+    let mut surprises = Vec::new();
+    let shown: Vec<_> = mounts.iter().filter(|mount| mount.kind.starts_with("cgroup")).collect();
+    for mount in &shown {
+        let target = std::path::Path::new(&mount.target);
+        if !mount.read_only {
+            surprises.push(format!("{} is writable", mount.target));
+        }
+        // Its own is the root of what it sees; above it there would be others beside it.
+        let mut entries = std::fs::read_dir(target).into_iter().flatten().flatten();
+        if let Some(other) = entries.find(|entry| entry.path().is_dir()) {
+            surprises.push(format!("{} is there", other.path().display()));
+        }
+        for name in CONTROLS {
+            let opened = std::fs::OpenOptions::new().write(true).open(target.join(name));
+            if opened.is_ok() {
+                surprises.push(format!("{} of {} opens for writing", name, mount.target));
+            }
+        }
+    }
+    surprises.truncate(3);
+    all_refused(&surprises, format!("{} of its own, read-only", shown.len()))
+}
+
+pub(super) fn cgroups(plan: &BatteryPlan) -> Answer {
     let Some((_, mounts)) = list() else { return failed("the mounts cannot be listed") };
+    if plan.cgroups_shown {
+        return shown_cgroups(&mounts);
+    }
     let mounted = mounts.iter().filter(|mount| mount.kind.starts_with("cgroup"));
     let mut surprises: Vec<_> =
         mounted.map(|mount| format!("{} is a {} mount", mount.target, mount.kind)).collect();

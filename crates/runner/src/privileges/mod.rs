@@ -57,16 +57,23 @@ pub(crate) fn confine(
     Ok((identity, for_commands))
 }
 
+/// Gives up the capabilities that only [`crate::prepare`] needed.
+pub(crate) fn keep_for_confinement() -> Result<(), ConfineError> {
+    capabilities::keep_only_needed()
+}
+
 /// A filter for every command costs each of them its compilation. It is needed only where the
 /// runner itself uses what they may not.
 fn filter_calls(hex: &str, config: &RunnerConfig) -> Result<Option<Program>, ConfineError> {
     Program::from_hex(hex)?.install()?;
-    let cgroup = config.cgroup.as_ref();
-    if cgroup.is_some_and(|cgroup| cgroup.version == CgroupVersion::V2) {
-        return Ok(Some(seccomp::hide_clone3()));
+    match config.cgroup.as_ref().map(|cgroup| cgroup.version) {
+        Some(CgroupVersion::V2) => Ok(Some(seccomp::hide_clone3())),
+        Some(CgroupVersion::V1) => {
+            seccomp::hide_clone3().install()?;
+            Ok(None)
+        }
+        None => Ok(Some(seccomp::hide_clone3_and_keep_stamps())),
     }
-    seccomp::hide_clone3().install()?;
-    Ok(None)
 }
 
 /// Nothing in the sandbox may read the runner's memory or descriptors. Exec resets this flag,

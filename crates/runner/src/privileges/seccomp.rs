@@ -2,6 +2,7 @@
 //! where the runner needs it itself.
 
 use super::ConfineError;
+use crate::stamp;
 
 /// A classic BPF program, ready to be handed to the kernel.
 pub(crate) struct Program {
@@ -64,6 +65,46 @@ pub(super) fn hide_clone3() -> Program {
     let refuse = statement(libc::BPF_RET, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
     let allow = statement(libc::BPF_RET, libc::SECCOMP_RET_ALLOW);
     Program { filters: vec![load_number, is_clone3, refuse, allow] }
+}
+
+/// The same, and nothing changes its limit of file locks: see [`crate::stamp`].
+pub(super) fn hide_clone3_and_keep_stamps() -> Program {
+    // Where the kernel puts number and arguments of a call; of these the low halves come first.
+    const NUMBER: u32 = 0;
+    const ARGUMENTS: [u32; 3] = [16, 24, 32];
+    const HALF: u32 = 4;
+    const ALLOW: u8 = 12;
+    const REFUSE: u8 = 13;
+    const HIDE: u8 = 14;
+    let load = |offset| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
+    let answer = |error: i32| statement(libc::BPF_RET, libc::SECCOMP_RET_ERRNO | error as u32);
+    let resource = stamp::RESOURCE;
+    let filters = vec![
+        load(NUMBER),
+        branch(1, libc::SYS_clone3 as u32, HIDE, 2),
+        branch(2, libc::SYS_setrlimit as u32, 4, 3),
+        branch(3, libc::SYS_prlimit64 as u32, 6, ALLOW),
+        // setrlimit(resource, new)
+        load(ARGUMENTS[0]),
+        branch(5, resource, REFUSE, ALLOW),
+        // prlimit64(pid, resource, new or null, old)
+        load(ARGUMENTS[1]),
+        branch(7, resource, 8, ALLOW),
+        load(ARGUMENTS[2]),
+        branch(9, 0, 10, REFUSE),
+        load(ARGUMENTS[2] + HALF),
+        branch(11, 0, ALLOW, REFUSE),
+        statement(libc::BPF_RET, libc::SECCOMP_RET_ALLOW),
+        answer(libc::EPERM),
+        answer(libc::ENOSYS),
+    ];
+    Program { filters }
+}
+
+/// The statement at `at` goes on at one of two others, by their places in the program.
+fn branch(at: u8, value: u32, equal: u8, unequal: u8) -> libc::sock_filter {
+    let code = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    libc::sock_filter { code, jt: equal - at - 1, jf: unequal - at - 1, k: value }
 }
 
 fn statement(code: u32, k: u32) -> libc::sock_filter {

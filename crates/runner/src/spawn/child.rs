@@ -10,7 +10,7 @@ use libc::{c_int, c_long, c_void};
 
 use super::SHELL_ENDS;
 use super::program::Pointers;
-use crate::signals;
+use crate::{signals, stamp};
 
 /// Everything the child needs, prepared by the parent.
 pub(super) struct Task {
@@ -26,6 +26,7 @@ pub(super) struct Task {
     pub(super) filter: *const libc::sock_fprog,
     pub(super) oom_score: *const c_char,
     pub(super) open_files: libc::rlimit,
+    pub(super) stamp: Option<libc::rlimit>,
     pub(super) shell: Option<Shell>,
     /// Written by the child, read by the parent once it runs again.
     pub(super) outcome: Outcome,
@@ -109,6 +110,11 @@ unsafe fn prepare(task: &Task) -> Step {
             &raw const task.open_files,
             ptr::null::<c_void>()
         )?;
+        if let Some(stamp) = &task.stamp {
+            // Refused inside of another runner's sandbox; there are other signs.
+            let (resource, stamp) = (stamp::RESOURCE, std::ptr::from_ref(stamp));
+            libc::syscall(libc::SYS_prlimit64, 0, resource, stamp, ptr::null::<c_void>());
+        }
         if let Some(identity) = task.identity {
             become_workload(identity)?;
         }

@@ -15,6 +15,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::privileges::{self, FileIdentity};
+use crate::stamp::Stamp;
 use child::{Identity, Outcome, Shell, Task};
 use stack::Stack;
 
@@ -27,6 +28,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) terminal: bool,
     pub(crate) cwd: BorrowedFd<'a>,
     pub(crate) placement: Placement<'a>,
+    /// Without a cgroup of its own.
+    pub(crate) stamp: Option<Stamp>,
     pub(crate) shell: Option<ShellEnds<'a>>,
 }
 
@@ -117,6 +120,7 @@ impl Spawner {
             filter: filter.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
             oom_score: self.oom_score.as_ptr(),
             open_files: self.open_files,
+            stamp: surroundings.stamp.map(Stamp::as_limit),
             shell: surroundings.shell.map(|shell| Shell {
                 terminal: shell.terminal.as_raw_fd(),
                 ends: shell.ends.map(|end| end.as_raw_fd()),

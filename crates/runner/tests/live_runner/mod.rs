@@ -28,6 +28,14 @@ impl LiveRunner {
     }
 
     pub(crate) fn start_with(configure: impl FnOnce(&mut RunnerConfig)) -> Self {
+        Self::start_by(&mut Command::new(env!("CARGO_BIN_EXE_runner")), configure)
+    }
+
+    /// By a program that becomes the runner.
+    pub(crate) fn start_by(
+        program: &mut Command,
+        configure: impl FnOnce(&mut RunnerConfig),
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("workspace")).unwrap();
         std::fs::write(directory.path().join("canary"), CANARY).unwrap();
@@ -37,7 +45,7 @@ impl LiveRunner {
             ..RunnerConfig::default()
         };
         configure(&mut config);
-        let mut child = Command::new(env!("CARGO_BIN_EXE_runner"))
+        let mut child = program
             .args(["serve", "--ready", "--listen"])
             .arg(directory.path().join("runner.sock"))
             .args(["--config", &serde_json::to_string(&config).unwrap()])

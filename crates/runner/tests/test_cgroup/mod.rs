@@ -1,5 +1,7 @@
 //! A cgroup of this test alone, removed with everything in it.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use std::fs::File;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -42,6 +44,10 @@ impl TestCgroup {
     /// A descriptor for a child process to inherit; "" is the directory itself.
     pub(crate) fn descriptor(&self, file: &str) -> RawFd {
         inheritable(File::open(self.path.join(file)).unwrap())
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.path.join(file)
     }
 
     pub(crate) fn children(&self) -> Vec<PathBuf> {

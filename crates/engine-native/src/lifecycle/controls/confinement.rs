@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use sandbank_engine::{
     Confinement, Control, EngineError, Expected, HostFinding, Limits, MachineSpec, NetworkMode,
-    SandboxId,
+    SandboxId, kernel_files,
 };
 use sandbank_protocol::CgroupVersion;
 use sandbank_runner_binary::RUNNER;
@@ -19,7 +19,6 @@ use super::posture::Posture;
 use crate::lifecycle::blocking;
 use crate::limits::{MAX_LOCKED_BYTES, MAX_OPEN_FILES};
 use crate::machine::{Record, WORKLOAD_ID};
-use crate::spawner::masks;
 
 /// Private, carrier, metadata and link-local addresses; the port does not matter.
 const PRIVATE: [&str; 5] =
@@ -200,7 +199,7 @@ fn program(pid: i32, recorded: &str) -> io::Result<HostFinding> {
 }
 
 fn expected(parts: &Parts, spec: &MachineSpec) -> io::Result<Expected> {
-    let (hidden, fixed) = masks();
+    let (hidden, fixed) = kernel_files::masks();
     let data = &parts.settings.data_dir;
     let limits = [
         ("CORE", 0),
@@ -221,6 +220,8 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> io::Result<Expected> {
         limits: limits.map(|(name, most)| (name.to_owned(), most)).to_vec(),
         quota: parts.quota(spec).is_some(),
         private: if with_network { private.collect() } else { Vec::new() },
+        cgroups_shown: false,
+        runner_shown: false,
     })
 }
 

@@ -16,10 +16,10 @@ use crate::commands::ending::{Circumstances, decide, is_unexplained_kill};
 use crate::commands::source::{AsyncDescriptor, Pace, Read, Source};
 use crate::commands::{Command, Commands, WaitStatus};
 use crate::limits::{
-    KILL_DEADLINE, KILL_POLL, MAX_SHELL_ATTEMPTS, PIPE_BYTES, SHELL_MARK_DEADLINE,
+    KILL_DEADLINE, KILL_POLL, MAX_SHELL_ATTEMPTS, PIPE_BYTES, PLAIN_KILLS, SHELL_MARK_DEADLINE,
     SHELL_START_DEADLINE, TERM_GRACE,
 };
-use crate::tree::{send, send_all};
+use crate::tree::{kill_all, send, send_all};
 
 /// Of a pipe: all of an answer but for large environments.
 const ANSWER_BYTES: usize = 4096;
@@ -241,12 +241,16 @@ impl Script<'_> {
     /// Whatever the script has started and left behind, and waits for their deaths.
     async fn kill_the_rest(&self) {
         let until = Instant::now() + KILL_DEADLINE;
-        loop {
+        for round in 0.. {
             let left = self.started();
             if left.is_empty() || Instant::now() > until {
                 return;
             }
-            send_all(left, libc::SIGKILL, 0);
+            // The shell says of a job of its own that it was stopped; so only what does not end.
+            match round < PLAIN_KILLS {
+                true => send_all(left, libc::SIGKILL, 0),
+                false => drop(kill_all(|| self.started(), 0)),
+            }
             tokio::time::sleep(KILL_POLL).await;
         }
     }

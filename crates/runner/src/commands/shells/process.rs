@@ -65,6 +65,7 @@ impl Process {
         })?;
         let ends = Ends::open().map_err(|error| refused("streams", &error))?;
         let lease = launcher.lease()?;
+        let stamp = launcher.stamp(lease.as_ref());
         let around = ShellEnds {
             terminal: ends.theirs.terminal.as_fd(),
             ends: [
@@ -78,7 +79,7 @@ impl Process {
         };
         let control = ends.theirs.control.as_fd();
         let spawned =
-            launcher.spawn_shell(&mut program, control, &directory, around, lease.as_ref());
+            launcher.spawn_shell(&mut program, control, &directory, around, lease.as_ref(), stamp);
         let pid = match spawned {
             Ok(pid) => pid,
             Err(fault) => {
@@ -90,7 +91,7 @@ impl Process {
         let process = Self {
             pid,
             kind,
-            tree: Rc::new(Tree::new(&marker, pid, lease.clone())),
+            tree: Rc::new(Tree::new(&marker, pid, lease.clone(), stamp)),
             lease,
             control: Rc::new(control),
             script,

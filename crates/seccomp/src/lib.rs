@@ -1,4 +1,5 @@
-//! The seccomp profile of machines: one BPF program, built once, installed by every runner.
+//! The seccomp profile of machines: one table, as the BPF program that every runner installs, and
+//! as the profile that Docker puts around it.
 //!
 //! A system call is allowed by name, allowed with certain arguments, refused with EPERM, or, when
 //! it is newer than this list, refused with ENOSYS so that libraries fall back. A foreign
@@ -9,13 +10,16 @@
 //! seccompiler.
 
 mod arguments;
+mod docker;
 mod names;
 mod search;
 
+pub use docker::docker_profile;
+
 use seccompiler::sock_filter;
 
-/// The program as [`sandbank_protocol::RunnerConfig::seccomp_hex`] wants it.
-pub(crate) fn program_hex() -> String {
+/// The program as the runner's configuration wants it: `sock_filter` array, little-endian, as hex.
+pub fn program_hex() -> String {
     let mut hex = String::new();
     for instruction in program() {
         let mut bytes = [0; 8];
@@ -35,7 +39,7 @@ fn program() -> Vec<sock_filter> {
     let by_argument = arguments::program();
     let conditional = arguments::numbers();
     let mut program = search::head();
-    program.extend(search::tree(&names::allowed(), &conditional));
+    program.extend(search::tree(&names::allowed_numbers(), &conditional));
     program.extend(by_argument);
     program
 }

@@ -1,4 +1,4 @@
-//! Destinations that no sandbox may reach, whatever its mode.
+//! Destinations that no sandbox may reach, whatever its engine and mode.
 
 use std::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ const fn range(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> (Ipv4Addr, u8) {
 }
 
 /// Everything that is not the public internet, and the metadata services of clouds.
-pub(super) const BLOCKED: [(Ipv4Addr, u8); 13] = [
+pub const BLOCKED: [(Ipv4Addr, u8); 13] = [
     range(0, 0, 0, 0, 8),
     range(10, 0, 0, 0, 8),
     range(100, 64, 0, 0, 10),
@@ -23,7 +23,7 @@ pub(super) const BLOCKED: [(Ipv4Addr, u8); 13] = [
     range(240, 0, 0, 0, 4),
 ];
 
-pub(super) fn is_blocked(address: Ipv4Addr) -> bool {
+pub fn is_blocked(address: Ipv4Addr) -> bool {
     BLOCKED.iter().any(|(network, prefix)| {
         let mask = u32::MAX.checked_shl(32 - u32::from(*prefix)).unwrap_or(0);
         address.to_bits() & mask == network.to_bits()

@@ -9,33 +9,30 @@
 /// The newest number this list was made with; later ones get ENOSYS.
 pub(super) const LAST_KNOWN: i64 = 470;
 
-macro_rules! numbers {
-    ($($name:ident)*) => { &[$(libc::$name),*] };
+/// A call by the name it has in libc and by its number.
+pub(super) type Call = (&'static str, i64);
+
+macro_rules! calls {
+    ($($name:ident)*) => { &[$((stringify!($name), libc::$name)),*] };
 }
 
-/// Numbers that libc has no name for yet; the same on every architecture.
-const CACHESTAT: i64 = 451;
-const FCHMODAT2: i64 = 452;
-const MAP_SHADOW_STACK: i64 = 453;
-const FUTEX_WAKE: i64 = 454;
-const FUTEX_WAIT: i64 = 455;
-const FUTEX_REQUEUE: i64 = 456;
-const STATMOUNT: i64 = 457;
-const LISTMOUNT: i64 = 458;
+/// What libc writes before every name.
+const PREFIX: &str = "SYS_";
 
-const NEW: &[i64] = &[
-    CACHESTAT,
-    FCHMODAT2,
-    MAP_SHADOW_STACK,
-    FUTEX_WAKE,
-    FUTEX_WAIT,
-    FUTEX_REQUEUE,
-    STATMOUNT,
-    LISTMOUNT,
+/// Numbers that libc has no name for yet; the same on every architecture.
+const NEW: &[Call] = &[
+    ("SYS_cachestat", 451),
+    ("SYS_fchmodat2", 452),
+    ("SYS_map_shadow_stack", 453),
+    ("SYS_futex_wake", 454),
+    ("SYS_futex_wait", 455),
+    ("SYS_futex_requeue", 456),
+    ("SYS_statmount", 457),
+    ("SYS_listmount", 458),
 ];
 
 #[rustfmt::skip]
-const COMMON: &[i64] = numbers! {
+const COMMON: &[Call] = calls! {
     // Files
     SYS_close SYS_close_range SYS_copy_file_range SYS_dup SYS_dup3 SYS_faccessat SYS_faccessat2
     SYS_fadvise64 SYS_fallocate SYS_fchdir SYS_fchmod SYS_fchmodat SYS_fchown SYS_fchownat
@@ -93,7 +90,7 @@ const COMMON: &[i64] = numbers! {
 /// Older spellings that only this architecture still has.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
-const OLD: &[i64] = numbers! {
+const OLD: &[Call] = calls! {
     SYS_access SYS_alarm SYS_arch_prctl SYS_chmod SYS_chown SYS_creat SYS_dup2 SYS_epoll_create
     SYS_epoll_ctl_old SYS_epoll_wait SYS_epoll_wait_old SYS_eventfd SYS_fork SYS_futimesat
     SYS_getdents SYS_getpgrp SYS_inotify_init SYS_lchown SYS_link SYS_lstat SYS_mkdir SYS_open
@@ -101,8 +98,21 @@ const OLD: &[i64] = numbers! {
     SYS_symlink SYS_time SYS_unlink SYS_utime SYS_utimes SYS_vfork
 };
 #[cfg(target_arch = "aarch64")]
-const OLD: &[i64] = &[];
+const OLD: &[Call] = &[];
 
-pub(super) fn allowed() -> Vec<i64> {
-    [COMMON, NEW, OLD].concat()
+fn allowed() -> impl Iterator<Item = &'static Call> {
+    [COMMON, NEW, OLD].into_iter().flatten()
+}
+
+pub(super) fn allowed_numbers() -> Vec<i64> {
+    allowed().map(|(_, number)| *number).collect()
+}
+
+/// As everybody but libc writes them.
+pub(super) fn allowed_names() -> Vec<&'static str> {
+    allowed().map(|(name, _)| plain(name)).collect()
+}
+
+pub(super) fn plain(name: &'static str) -> &'static str {
+    name.strip_prefix(PREFIX).unwrap_or(name)
 }

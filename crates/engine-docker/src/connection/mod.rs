@@ -1,0 +1,15 @@
+//! The way to the engine's API: found as the Docker CLI finds it, over a Unix socket, TCP, TLS or
+//! ssh, each request on a connection of its own.
+
+mod address;
+mod client;
+mod dial;
+mod error;
+mod find;
+mod tls;
+
+pub(crate) use address::Address;
+pub(crate) use client::Client;
+pub(crate) use dial::Wire;
+pub(crate) use error::{Refusal, status_of};
+pub(crate) use find::{Surroundings, find};

@@ -1,0 +1,182 @@
+//! The request that makes a container: every hardening that the engine has, and no host path.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
+    Mount, MountType, MountVolumeOptions, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
+};
+use sandbank_engine::{MachineSpec, NetworkMode, kernel_files};
+use sandbank_protocol::{EgressConfig, WORKSPACE, WORKSPACE_ALIASES};
+
+use super::config::{self, Fences};
+use super::temporary;
+use crate::limits::MAX_LOCKED_BYTES;
+use crate::naming;
+
+/// Where the runner's volume is.
+pub(crate) const RUNNER_DIRECTORY: &str = "/.sandbank";
+pub(crate) const RUNNER_FILE: &str = "runner";
+
+/// What the runner needs to set the machine up and to be somebody else than its commands. It gives
+/// up CHOWN, NET_ADMIN and SETPCAP before it takes its first request.
+const CAPABILITIES: [&str; 5] = ["CHOWN", "KILL", "SETGID", "SETPCAP", "SETUID"];
+const NETWORK_CAPABILITY: &str = "NET_ADMIN";
+
+/// When the host runs out of memory, machines go before the host's own services.
+const OOM_SCORE_ADJUSTMENT: i64 = 300;
+
+/// Beside the native engine's: what Docker covers or fixes by itself.
+const HIDDEN_TOO: [&str; 2] = ["/proc/latency_stats", "/sys/devices/virtual/powercap"];
+
+/// The runner does not end in order, so there is nothing to wait for.
+const STOP_SIGNAL: &str = "SIGKILL";
+
+/// All that goes into a container.
+pub(crate) struct Recipe<'a> {
+    pub(crate) spec: &'a MachineSpec,
+    pub(crate) labels: HashMap<String, String>,
+    pub(crate) image: &'a str,
+    pub(crate) image_env: BTreeMap<String, String>,
+    /// Volumes that the image declares.
+    pub(crate) declared: &'a [String],
+    pub(crate) workspace: Workspace<'a>,
+    pub(crate) runner_volume: &'a str,
+    /// Of machines with network.
+    pub(crate) network: &'a str,
+    /// What its runner closes.
+    pub(crate) egress: Option<EgressConfig>,
+    pub(crate) runtime: Option<&'a str>,
+    pub(crate) cgroup_parent: Option<&'a str>,
+    /// Of one process.
+    pub(crate) open_files: u64,
+    pub(crate) fences: Fences<'a>,
+}
+
+/// The volume of the workspace; it is made when it is not there.
+pub(crate) struct Workspace<'a> {
+    pub(crate) volume: &'a str,
+    pub(crate) labels: HashMap<String, String>,
+}
+
+pub(crate) fn body(recipe: Recipe<'_>) -> ContainerCreateBody {
+    let spec = recipe.spec;
+    let command = config::arguments(recipe.image_env.clone(), recipe.egress.clone(), recipe.fences);
+    ContainerCreateBody {
+        hostname: Some(spec.id.to_string()),
+        image: Some(recipe.image.to_owned()),
+        user: Some("0:0".to_owned()),
+        working_dir: Some("/".to_owned()),
+        entrypoint: Some(vec![format!("{RUNNER_DIRECTORY}/{RUNNER_FILE}")]),
+        cmd: Some(command),
+        labels: Some(recipe.labels.clone()),
+        attach_stdin: Some(false),
+        attach_stdout: Some(false),
+        attach_stderr: Some(false),
+        open_stdin: Some(true),
+        stdin_once: Some(false),
+        tty: Some(false),
+        // The image's own check would be a command that nobody asked for.
+        healthcheck: Some(HealthConfig {
+            test: Some(vec!["NONE".to_owned()]),
+            ..HealthConfig::default()
+        }),
+        stop_signal: Some(STOP_SIGNAL.to_owned()),
+        host_config: Some(host_config(&recipe)),
+        ..ContainerCreateBody::default()
+    }
+}
+
+fn host_config(recipe: &Recipe<'_>) -> HostConfig {
+    let (spec, limits) = (recipe.spec, &recipe.spec.limits);
+    let online = spec.network == NetworkMode::Default;
+    let memory = i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX);
+    let (hidden, fixed) = masks();
+    let capabilities = CAPABILITIES.into_iter().chain(online.then_some(NETWORK_CAPABILITY));
+    HostConfig {
+        memory: Some(memory),
+        // The same: no swap.
+        memory_swap: Some(memory),
+        nano_cpus: Some(i64::from(limits.cpu_millis) * 1_000_000),
+        pids_limit: Some(i64::from(limits.pids)),
+        oom_score_adj: Some(OOM_SCORE_ADJUSTMENT),
+        ulimits: Some(ulimits(recipe.open_files)),
+        cgroup_parent: recipe.cgroup_parent.map(str::to_owned),
+        cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+        ipc_mode: Some("private".to_owned()),
+        init: Some(false),
+        privileged: Some(false),
+        readonly_rootfs: Some(true),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        cap_add: Some(capabilities.map(str::to_owned).collect()),
+        security_opt: Some(vec![
+            "no-new-privileges:true".to_owned(),
+            format!("seccomp={}", sandbank_seccomp::docker_profile(online)),
+        ]),
+        masked_paths: Some(hidden),
+        readonly_paths: Some(fixed),
+        mounts: Some(mounts(recipe)),
+        tmpfs: Some(temporary::mounts(limits, recipe.declared)),
+        network_mode: Some(if online { recipe.network } else { "none" }.to_owned()),
+        // Without a network there is nobody to ask, and the host's resolver is nobody's business.
+        dns: (!online).then(|| vec!["127.0.0.1".to_owned()]),
+        dns_search: Some(vec![".".to_owned()]),
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+        restart_policy: Some(RestartPolicy {
+            name: Some(RestartPolicyNameEnum::NO),
+            maximum_retry_count: None,
+        }),
+        auto_remove: Some(false),
+        runtime: recipe.runtime.map(str::to_owned),
+        ..HostConfig::default()
+    }
+}
+
+/// Kernel files that are covered, and others that are read-only.
+pub(crate) fn masks() -> (Vec<String>, Vec<String>) {
+    let (mut hidden, mut fixed) = kernel_files::masks();
+    hidden.extend(HIDDEN_TOO.map(str::to_owned));
+    hidden.sort();
+    hidden.dedup();
+    // All of it is mounted read-only already. The devices' directory is not.
+    fixed.retain(|path| path != "/sys");
+    fixed.push("/dev".to_owned());
+    (hidden, fixed)
+}
+
+/// Not of processes: without a user namespace all machines, and somebody on the host, have the
+/// same user, and this limit is the user's. The cgroup has the machine's.
+fn ulimits(open_files: u64) -> Vec<ResourcesUlimits> {
+    let limit = |name: &str, most: u64| {
+        let most = i64::try_from(most).ok();
+        ResourcesUlimits { name: Some(name.to_owned()), soft: most, hard: most }
+    };
+    vec![
+        limit("core", 0),
+        limit("nofile", open_files),
+        limit("memlock", MAX_LOCKED_BYTES),
+        limit("nice", 0),
+        limit("rtprio", 0),
+    ]
+}
+
+fn mounts(recipe: &Recipe<'_>) -> Vec<Mount> {
+    let volume = |source: &str, target: &str, read_only, labels: HashMap<String, String>| Mount {
+        typ: Some(MountType::VOLUME),
+        source: Some(source.to_owned()),
+        target: Some(target.to_owned()),
+        read_only: Some(read_only),
+        volume_options: Some(MountVolumeOptions {
+            no_copy: Some(true),
+            labels: Some(labels),
+            ..MountVolumeOptions::default()
+        }),
+        ..Mount::default()
+    };
+    let workspace = &recipe.workspace;
+    let runner = HashMap::from([(naming::RUNNER.to_owned(), String::new())]);
+    let names = [WORKSPACE].into_iter().chain(WORKSPACE_ALIASES);
+    let workspaces =
+        names.map(|target| volume(workspace.volume, target, false, workspace.labels.clone()));
+    workspaces.chain([volume(recipe.runner_volume, RUNNER_DIRECTORY, true, runner)]).collect()
+}

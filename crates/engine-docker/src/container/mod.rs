@@ -1,0 +1,8 @@
+//! What a machine's container is made of: the hardening, and what its runner is told.
+
+mod body;
+mod config;
+mod temporary;
+
+pub(crate) use body::{RUNNER_DIRECTORY, RUNNER_FILE, Recipe, Workspace, body, masks};
+pub(crate) use config::{Fences, WORKLOAD_ID};

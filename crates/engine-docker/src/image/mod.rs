@@ -1,0 +1,31 @@
+//! Images of the engine: which there are, what they say about themselves, and new ones.
+
+mod archive;
+mod facts;
+mod import;
+
+pub(crate) use facts::{Facts, Images};
+pub(crate) use import::import;
+
+use sandbank_engine::ImageName;
+
+/// As the engine shows it; none for what has no name that callers could use.
+pub(crate) fn name_of(tag: &str) -> Option<ImageName> {
+    let name: ImageName = tag.strip_suffix(":latest").unwrap_or(tag).parse().ok()?;
+    (!name.is_host()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_tag_is_left_out() {
+        let name = |tag| name_of(tag).map(|name| name.to_string());
+        assert_eq!(name("python3.13:latest").as_deref(), Some("python3.13"));
+        assert_eq!(name("library/debian:bookworm").as_deref(), Some("library/debian:bookworm"));
+        assert_eq!(name("host:latest"), None);
+        assert_eq!(name("localhost:5000/x:1"), None);
+        assert_eq!(name("<none>:<none>"), None);
+    }
+}

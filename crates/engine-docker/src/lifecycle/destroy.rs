@@ -1,0 +1,67 @@
+//! Removing a machine with everything of it, from whatever state it is in.
+
+use std::sync::Arc;
+
+use bollard::errors::Error;
+use bollard::query_parameters::{RemoveContainerOptionsBuilder, RemoveVolumeOptions};
+use sandbank_engine::{DeathCause, EngineError, SandboxId};
+use tokio::time::Instant;
+
+use super::Parts;
+use crate::connection::status_of;
+use crate::limits::{ENGINE_POLL, REMOVAL_DEADLINE};
+use crate::naming;
+
+/// In a task of its own, so that a caller that stops waiting does not stop it half-way.
+pub(super) async fn destroy(parts: &Arc<Parts>, id: &SandboxId) -> Result<(), EngineError> {
+    let entry = parts.table.get_or_insert(id, None);
+    let (parts, id) = (Arc::clone(parts), id.clone());
+    let task = tokio::spawn(async move {
+        let _busy = entry.busy.lock().await;
+        let removed = remove_all(&parts, &id).await;
+        if removed.is_ok() {
+            entry.set_dead(DeathCause::Unknown);
+            parts.table.remove(&id);
+        }
+        removed
+    });
+    match task.await {
+        Ok(removed) => removed,
+        Err(error) => Err(EngineError::Internal(format!("destroying a machine failed: {error}"))),
+    }
+}
+
+/// Everything but the entry. Each step is fine with having been done before.
+pub(super) async fn remove_all(parts: &Parts, id: &SandboxId) -> Result<(), EngineError> {
+    let deadline = Instant::now() + REMOVAL_DEADLINE;
+    let container = naming::container(id);
+    until_gone(deadline, || async {
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        parts.client.api().remove_container(&container, Some(options)).await
+    })
+    .await
+    .map_err(parts.client.failed("remove a container"))?;
+    let volume = naming::own_volume(id);
+    until_gone(deadline, || async {
+        parts.client.api().remove_volume(&volume, None::<RemoveVolumeOptions>).await
+    })
+    .await
+    .map_err(parts.client.failed("remove a volume"))
+}
+
+/// Asks until the engine says that there is no such thing, or that it did it. One that somebody
+/// else is removing, or that is in use for another moment, is a conflict.
+async fn until_gone<F: Future<Output = Result<(), Error>>>(
+    deadline: Instant,
+    ask: impl Fn() -> F,
+) -> Result<(), Error> {
+    loop {
+        let answer = ask().await;
+        match answer.as_ref().err().and_then(status_of).map(|refusal| refusal.status) {
+            None => return answer,
+            Some(404) => return Ok(()),
+            Some(409 | 500) if Instant::now() < deadline => tokio::time::sleep(ENGINE_POLL).await,
+            Some(_) => return answer,
+        }
+    }
+}

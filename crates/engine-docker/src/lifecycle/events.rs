@@ -1,0 +1,166 @@
+//! One feed of the engine's events for all machines: who died, and of what. When it breaks, it is
+//! opened again, and all machines are looked at: what happened meanwhile is not told twice.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Weak};
+
+use bytes::BytesMut;
+use http_body_util::BodyExt;
+use sandbank_engine::{DeathCause, EngineError, SandboxId};
+use serde::Deserialize;
+
+use super::Parts;
+use super::{death, list};
+use crate::limits::{EVENT_BYTES, FIRST_RETRY, LAST_RETRY};
+use crate::naming;
+
+#[derive(Debug, Deserialize)]
+struct Event {
+    #[serde(rename = "Action", default)]
+    action: String,
+    #[serde(rename = "Actor", default)]
+    actor: Actor,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Actor {
+    #[serde(rename = "ID", default)]
+    id: String,
+    #[serde(rename = "Attributes", default)]
+    attributes: HashMap<String, String>,
+}
+
+pub(super) fn follow(parts: &Arc<Parts>) {
+    let leaving = parts.leaving.clone();
+    let parts = Arc::downgrade(parts);
+    tokio::spawn(async move {
+        leaving.run_until_cancelled(follow_for_ever(parts)).await;
+    });
+}
+
+async fn follow_for_ever(parts: Weak<Parts>) {
+    let mut wait = FIRST_RETRY;
+    loop {
+        // Not held while waiting: a dropped engine lets go of everything.
+        let Some(strong) = parts.upgrade() else { return };
+        let heard = hear(&strong).await;
+        if let Err(error) = heard {
+            if wait == FIRST_RETRY {
+                tracing::warn!(%error, "Docker's events are not heard; trying again");
+            }
+            wait = (2 * wait).min(LAST_RETRY);
+        } else {
+            wait = FIRST_RETRY;
+        }
+        strong.table.all().iter().for_each(|(_, entry)| entry.drop_ready());
+        drop(strong);
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Until the feed ends; an error when it could not be opened.
+async fn hear(parts: &Arc<Parts>) -> Result<(), EngineError> {
+    let label = format!("{}={}", naming::INSTANCE, parts.settings.instance);
+    let filters = serde_json::json!({
+        "type": ["container"], "label": [label], "event": ["die", "oom", "destroy"],
+    });
+    let path = format!("/events?filters={}", percent_encoded(&filters.to_string()));
+    let response = parts.client.stream(&path, "tell its events").await?;
+    // From here on nothing is missed; what was before, is looked at.
+    look_at_all(parts).await?;
+    let mut body = response.into_body();
+    let mut buffer = BytesMut::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let Ok(data) = frame.into_data() else { continue };
+        buffer.extend_from_slice(&data);
+        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+            let line = buffer.split_to(end + 1);
+            if let Ok(event) = serde_json::from_slice::<Event>(&line) {
+                take(parts, event).await;
+            }
+        }
+        if buffer.len() > EVENT_BYTES {
+            tracing::warn!("Docker sent an event that is too long");
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn take(parts: &Arc<Parts>, event: Event) {
+    let attribute = |name: &str| event.actor.attributes.get(name);
+    let Some(id) = attribute(naming::SANDBOX).and_then(|id| id.parse::<SandboxId>().ok()) else {
+        return;
+    };
+    let Some(entry) = parts.table.get(&id) else { return };
+    if !entry.is_container(&event.actor.id) {
+        return;
+    }
+    match event.action.as_str() {
+        "oom" => entry.saw_oom_kill(),
+        "die" => {
+            let code = attribute("exitCode").and_then(|code| code.parse().ok());
+            let cause = death::cause(parts, &id, &entry, code).await;
+            tracing::debug!(%id, ?cause, "a machine died");
+            entry.set_dead(cause);
+        }
+        "destroy" => entry.set_dead(DeathCause::Unknown),
+        _ => {}
+    }
+}
+
+/// Machines that died while nobody listened.
+async fn look_at_all(parts: &Arc<Parts>) -> Result<(), EngineError> {
+    let before = parts.table.all();
+    let found = list::containers(parts).await?;
+    let there: HashSet<&SandboxId> = found.iter().map(|container| &container.id).collect();
+    for container in &found {
+        let entry = parts.table.get_or_insert(&container.id, container.spec.clone());
+        // One that is being made says itself which is its.
+        if entry.busy.try_lock().is_ok() {
+            entry.set_container(container.name.clone());
+        }
+        if entry.is_container(&container.name) && container.has_ended() && !entry.is_dead() {
+            let cause = death::cause(parts, &container.id, &entry, None).await;
+            entry.set_dead(cause);
+        }
+    }
+    for (id, entry) in before {
+        // One that is being made or removed comes and goes as it should.
+        if !there.contains(&id) && entry.busy.try_lock().is_ok() {
+            entry.set_dead(DeathCause::Unknown);
+        }
+    }
+    Ok(())
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(3 * text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(byte as char);
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_survive_the_query() {
+        assert_eq!(percent_encoded(r#"{"a":["b=c"]}"#), "%7B%22a%22%3A%5B%22b%3Dc%22%5D%7D");
+    }
+
+    #[test]
+    fn an_event_is_read_as_docker_writes_it() {
+        let line = r#"{"status":"die","id":"ab","Type":"container","Action":"die",
+            "Actor":{"ID":"ab","Attributes":{"exitCode":"137","sandbank.sandbox":"sbx"}},"time":1}"#;
+        let event: Event = serde_json::from_str(line).unwrap();
+        assert_eq!(event.action, "die");
+        assert_eq!(event.actor.attributes["exitCode"], "137");
+    }
+}

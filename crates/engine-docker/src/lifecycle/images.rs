@@ -1,0 +1,65 @@
+//! Images: new ones, old ones, and those whose machines are attacked before they are trusted.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use bollard::query_parameters::RemoveImageOptionsBuilder;
+use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress};
+
+use super::Parts;
+use crate::connection::status_of;
+use crate::image;
+
+/// The default one, or the first there is, for all: an engine's images are not ours, may be many,
+/// and every machine is confined in the same way. Those that came by us are tested, too.
+pub(super) async fn to_test(parts: &Arc<Parts>) -> Result<Vec<ImageInfo>, EngineError> {
+    let images = parts.images.list(&parts.client).await?;
+    let wanted = parts.settings.default_image.as_ref();
+    let default = images.iter().find(|image| Some(&image.name) == wanted).or(images.first());
+    let default = default.map(|image| image.name.clone());
+    let imported = parts.imported.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let tested =
+        |image: &ImageInfo| Some(&image.name) == default.as_ref() || imported.contains(&image.name);
+    Ok(images.into_iter().filter(tested).collect())
+}
+
+pub(super) async fn import(
+    parts: &Arc<Parts>,
+    name: &ImageName,
+    archive: &Path,
+    progress: &(dyn Fn(ImportProgress) + Send + Sync),
+) -> Result<ImageInfo, EngineError> {
+    if name.is_host() {
+        return Err(EngineError::BadImage("the name host is the native engine's".to_owned()));
+    }
+    image::import(&parts.client, name, archive, progress).await?;
+    parts.images.forget(name);
+    let facts = parts.images.resolve(&parts.client, name).await?;
+    parts.imported.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Ok(ImageInfo {
+        name: name.clone(),
+        digest: Some(facts.id.clone()),
+        size_bytes: facts.size_bytes,
+        layers: facts.layers,
+        imported_at_ms: now.ok().and_then(|since| u64::try_from(since.as_millis()).ok()),
+    })
+}
+
+pub(super) async fn remove(parts: &Arc<Parts>, name: &ImageName) -> Result<(), EngineError> {
+    // The engine would let go of one name of several, whoever uses it.
+    let uses = |spec: sandbank_engine::MachineSpec| spec.image == *name;
+    if parts.table.all().into_iter().any(|(_, entry)| entry.spec().is_some_and(uses)) {
+        return Err(EngineError::ImageInUse(name.clone()));
+    }
+    parts.images.forget(name);
+    let options = RemoveImageOptionsBuilder::default().build();
+    match parts.client.api().remove_image(name.as_str(), Some(options), None).await {
+        Ok(_) => Ok(()),
+        Err(error) => match status_of(&error).map(|refusal| refusal.status) {
+            Some(404) => Err(EngineError::ImageNotFound(name.clone())),
+            Some(409) => Err(EngineError::ImageInUse(name.clone())),
+            _ => Err(parts.client.failed("remove an image")(error)),
+        },
+    }
+}

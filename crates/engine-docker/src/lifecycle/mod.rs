@@ -1,0 +1,274 @@
+//! The engine: one file per thing that can be done to a machine.
+//!
+//! ```text
+//!   create ─▶ volume, container ─▶ attach ─▶ start ─▶ runner answers ─▶ running ⇄ paused
+//!                   │                 │         │           │              │
+//!                   └─────────────────┴─────────┴─ destroy ◀┴──────────────┘
+//! ```
+//! What exists of a machine is named by its id, so `destroy` works from any point without knowing
+//! how far `create` came.
+
+mod create;
+mod death;
+mod destroy;
+mod events;
+mod images;
+mod list;
+mod pause;
+mod start;
+mod stats;
+mod table;
+mod workspaces;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use sandbank_engine::{
+    Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, Freed,
+    ImageInfo, ImageName, ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream,
+    WorkspaceId, WorkspaceInfo,
+};
+use tokio_util::sync::CancellationToken;
+
+use self::table::Entry;
+use crate::connection::Client;
+use crate::controls;
+use crate::image::Images;
+use crate::limits::{CONCURRENT_CREATES, MIN_OPEN_FILES};
+use crate::network::Network;
+use crate::runner_volume::RunnerVolume;
+use crate::settings::DockerSettings;
+use crate::streams;
+
+/// Makes machines of containers. Dropping it leaves machines as they are; so does a crash.
+pub struct DockerEngine {
+    parts: Arc<Parts>,
+}
+
+pub(crate) struct Parts {
+    pub(crate) settings: DockerSettings,
+    pub(crate) client: Client,
+    /// What the engine said about itself at start.
+    pub(crate) host: controls::Host,
+    pub(crate) table: table::Table,
+    pub(crate) images: Images,
+    pub(crate) runner: RunnerVolume,
+    pub(crate) network: Network,
+    /// Between a removal of a kept workspace and a create that wants it.
+    kept: tokio::sync::Mutex<()>,
+    pub(crate) seccomp_hex: String,
+    /// Of one process; less where Docker's host does not allow as many.
+    open_files: AtomicU64,
+    /// Controls that a runner found it cannot have here, and that the configuration accepts.
+    lacking: Mutex<BTreeSet<Control>>,
+    /// Images that came by this process, for the test of containment.
+    imported: Mutex<BTreeSet<ImageName>>,
+    pub(crate) report: controls::Cache,
+    leaving: CancellationToken,
+}
+
+impl DockerEngine {
+    pub async fn start(settings: DockerSettings) -> Result<Self, EngineError> {
+        start::start(settings).await.map(|parts| Self { parts })
+    }
+
+    pub(crate) fn over(parts: &Arc<Parts>) -> Self {
+        Self { parts: Arc::clone(parts) }
+    }
+}
+
+#[async_trait]
+impl Engine for DockerEngine {
+    fn name(&self) -> &'static str {
+        "docker"
+    }
+
+    fn version(&self) -> String {
+        self.parts.host.version.clone()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            network_egress: true,
+            // No volume of an engine that we know of is held to a size.
+            disk_quota: false,
+            memory_limit: self.parts.has(Control::MemoryLimit),
+            cpu_limit: self.parts.has(Control::CpuLimit),
+            pids_limit: self.parts.has(Control::PidsLimit),
+            pause: true,
+            kept_workspaces: true,
+            concurrent_creates: CONCURRENT_CREATES,
+        }
+    }
+
+    async fn controls(&self) -> Vec<ControlReport> {
+        controls::report(&self.parts).await
+    }
+
+    async fn confinement(&self, id: &SandboxId) -> Result<Confinement, EngineError> {
+        controls::confinement(&self.parts, id).await
+    }
+
+    fn confinement_key(&self) -> Option<String> {
+        Some(controls::key(&self.parts))
+    }
+
+    fn accepts_without(&self, control: Control) -> bool {
+        self.parts.allows_without(control)
+    }
+
+    fn relies_on(&self, control: Control) -> bool {
+        controls::relies_on(control)
+    }
+
+    async fn images_to_test(&self) -> Result<Vec<ImageInfo>, EngineError> {
+        images::to_test(&self.parts).await
+    }
+
+    async fn create(&self, spec: &MachineSpec) -> Result<Machine, EngineError> {
+        create::create(&self.parts, spec).await
+    }
+
+    async fn connect(&self, id: &SandboxId) -> Result<Box<dyn Stream>, EngineError> {
+        connect(&self.parts, id).await
+    }
+
+    async fn destroy(&self, id: &SandboxId) -> Result<(), EngineError> {
+        destroy::destroy(&self.parts, id).await
+    }
+
+    async fn pause(&self, id: &SandboxId) -> Result<(), EngineError> {
+        pause::pause(&self.parts, id).await
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<(), EngineError> {
+        pause::resume(&self.parts, id).await
+    }
+
+    async fn list(&self) -> Result<Vec<Machine>, EngineError> {
+        list::list(&self.parts).await
+    }
+
+    async fn stats(&self, id: &SandboxId) -> Result<MachineStats, EngineError> {
+        stats::stats(&self.parts, id).await
+    }
+
+    async fn wait_dead(&self, id: &SandboxId) -> Result<DeathCause, EngineError> {
+        death::wait(&self.parts, id).await
+    }
+
+    async fn images(&self) -> Result<Vec<ImageInfo>, EngineError> {
+        self.parts.images.list(&self.parts.client).await
+    }
+
+    async fn import_image(
+        &self,
+        name: &ImageName,
+        archive: &Path,
+        progress: &(dyn Fn(ImportProgress) + Send + Sync),
+    ) -> Result<ImageInfo, EngineError> {
+        images::import(&self.parts, name, archive, progress).await
+    }
+
+    /// Docker does not say what that gave back.
+    async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {
+        images::remove(&self.parts, name).await.map(|()| Freed::default())
+    }
+
+    async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, EngineError> {
+        workspaces::all(&self.parts).await
+    }
+
+    async fn has_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        workspaces::exists(&self.parts, id).await
+    }
+
+    async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        workspaces::remove(&self.parts, id).await
+    }
+
+    async fn shutdown(&self) {
+        start::shutdown(&self.parts).await;
+    }
+}
+
+impl Parts {
+    /// Whether the configuration accepts to go without.
+    pub(crate) fn allows_without(&self, control: Control) -> bool {
+        self.settings.allow_weaker.contains(&control)
+    }
+
+    /// In force, or at least not known to be missing.
+    pub(crate) fn has(&self, control: Control) -> bool {
+        let known = self.host.shortcomings.iter().any(|lack| lack.control == control);
+        !known && !self.lacks(control)
+    }
+
+    /// A runner found out.
+    pub(crate) fn lacks(&self, control: Control) -> bool {
+        self.lacking.lock().unwrap_or_else(PoisonError::into_inner).contains(&control)
+    }
+
+    fn open_files(&self) -> u64 {
+        self.open_files.load(Ordering::Relaxed)
+    }
+
+    /// False when there would be too few to work with.
+    fn halve_open_files(&self) -> bool {
+        let most = self.open_files();
+        // Whoever else found out meanwhile has done it.
+        let halved = (most / 2 >= MIN_OPEN_FILES).then_some(most / 2);
+        if let Some(halved) = halved {
+            let _ = self.open_files.compare_exchange(
+                most,
+                halved,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        halved.is_some()
+    }
+
+    fn learn_lack(&self, control: Control) {
+        self.lacking.lock().unwrap_or_else(PoisonError::into_inner).insert(control);
+    }
+}
+
+async fn connect(parts: &Arc<Parts>, id: &SandboxId) -> Result<Box<dyn Stream>, EngineError> {
+    let entry = known(parts, id).await?;
+    if entry.is_dead() {
+        return Err(EngineError::Dead(id.clone()));
+    }
+    if let Some(ready) = entry.take_ready() {
+        return Ok(ready);
+    }
+    let _linking = entry.linking.lock().await;
+    entry.cut_link();
+    let (opened, cut) = streams::connect(&parts.client, id).await?;
+    entry.set_cut(cut);
+    Ok(opened)
+}
+
+/// The machine's entry; one that another process made is taken up.
+async fn known(parts: &Arc<Parts>, id: &SandboxId) -> Result<Arc<Entry>, EngineError> {
+    if let Some(entry) = parts.table.get(id) {
+        return Ok(entry);
+    }
+    let found = list::containers(parts).await?;
+    match found.into_iter().find(|container| container.id == *id) {
+        Some(container) => {
+            let ended = container.has_ended();
+            let entry = parts.table.get_or_insert(id, container.spec);
+            entry.set_container(container.name);
+            if ended {
+                let cause = death::cause(parts, id, &entry, None).await;
+                entry.set_dead(cause);
+            }
+            Ok(entry)
+        }
+        None => Err(EngineError::NotFound(id.clone())),
+    }
+}

@@ -1,0 +1,174 @@
+//! Machines as this process knows them. The engine has the truth about which there are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use sandbank_engine::{DeathCause, EngineError, MachineSpec, SandboxId};
+use tokio::sync::watch;
+
+use crate::limits::{OOM_KILL_SETTLED, READY_STREAM_FRESH_FOR, USAGE_FRESH_FOR};
+use crate::streams::{LinkCut, Opened};
+
+pub(crate) struct Entry {
+    /// Held by `create`, `destroy`, `pause` and `resume`: one of them at a time.
+    pub(super) busy: tokio::sync::Mutex<()>,
+    /// Held while a link is opened: the runner has one.
+    pub(super) linking: tokio::sync::Mutex<()>,
+    known: Mutex<Known>,
+    death: watch::Sender<Option<DeathCause>>,
+}
+
+#[derive(Default)]
+struct Known {
+    spec: Option<MachineSpec>,
+    /// The engine's own id: what it tells of another container of the same name is old.
+    container: Option<String>,
+    /// The stream that `create` opened, for the first `connect`.
+    ready: Option<(Instant, Opened)>,
+    /// Ends the link that was opened last.
+    cut: Option<LinkCut>,
+    oom_kills: u64,
+    last_oom_kill: Option<Instant>,
+    usage: Option<(Instant, u64)>,
+}
+
+impl Entry {
+    pub(super) fn new(spec: Option<MachineSpec>) -> Arc<Self> {
+        Arc::new(Self {
+            busy: tokio::sync::Mutex::new(()),
+            linking: tokio::sync::Mutex::new(()),
+            known: Mutex::new(Known { spec, ..Known::default() }),
+            death: watch::Sender::new(None),
+        })
+    }
+
+    pub(super) fn spec(&self) -> Option<MachineSpec> {
+        self.known().spec.clone()
+    }
+
+    pub(super) fn set_container(&self, container: String) {
+        self.known().container = Some(container);
+    }
+
+    pub(super) fn is_container(&self, container: &str) -> bool {
+        self.known().container.as_deref() == Some(container)
+    }
+
+    /// Its container was removed, and another is about to be made.
+    pub(super) fn begin_again(&self) {
+        self.known().container = None;
+        self.death.send_replace(None);
+    }
+
+    pub(super) fn set_ready(&self, stream: Opened) {
+        self.known().ready = Some((Instant::now(), stream));
+    }
+
+    pub(super) fn take_ready(&self) -> Option<Opened> {
+        let ready = self.known().ready.take();
+        ready.filter(|(opened, _)| opened.elapsed() < READY_STREAM_FRESH_FOR).map(|(_, it)| it)
+    }
+
+    /// Ends the link there was. Nothing of it is under way when the next is opened.
+    pub(super) fn cut_link(&self) {
+        let cut = self.known().cut.take();
+        if let Some(cut) = cut {
+            cut.cut();
+        }
+    }
+
+    pub(super) fn set_cut(&self, cut: LinkCut) {
+        self.known().cut = Some(cut);
+    }
+
+    pub(super) fn saw_oom_kill(&self) {
+        let mut known = self.known();
+        known.oom_kills += 1;
+        known.last_oom_kill = Some(Instant::now());
+    }
+
+    pub(super) fn oom_kills(&self) -> u64 {
+        self.known().oom_kills
+    }
+
+    /// Whether the last out-of-memory kill was so long ago that the machine outlived it. Of kills
+    /// before this process nobody knows when they were.
+    pub(super) fn outlived_oom_kill(&self) -> bool {
+        self.known().last_oom_kill.is_some_and(|last| last.elapsed() >= OOM_KILL_SETTLED)
+    }
+
+    pub(super) fn usage(&self) -> Option<u64> {
+        let usage = self.known().usage;
+        usage.filter(|(measured, _)| measured.elapsed() < USAGE_FRESH_FOR).map(|(_, bytes)| bytes)
+    }
+
+    pub(super) fn set_usage(&self, bytes: u64) {
+        self.known().usage = Some((Instant::now(), bytes));
+    }
+
+    pub(super) fn set_dead(&self, cause: DeathCause) {
+        self.known().ready = None;
+        self.death.send_if_modified(|death| {
+            let first = death.is_none();
+            death.get_or_insert(cause);
+            first
+        });
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.death.borrow().is_some()
+    }
+
+    pub(super) fn death(&self) -> watch::Receiver<Option<DeathCause>> {
+        self.death.subscribe()
+    }
+
+    /// The engine was away: a stream through it is not one any more.
+    pub(super) fn drop_ready(&self) {
+        self.known().ready = None;
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Table {
+    entries: Mutex<HashMap<SandboxId, Arc<Entry>>>,
+}
+
+impl Table {
+    pub(super) fn get(&self, id: &SandboxId) -> Option<Arc<Entry>> {
+        self.entries().get(id).cloned()
+    }
+
+    /// For a new machine; the id must not be taken.
+    pub(super) fn reserve(&self, spec: &MachineSpec) -> Result<Arc<Entry>, EngineError> {
+        let mut entries = self.entries();
+        if entries.contains_key(&spec.id) {
+            return Err(EngineError::Internal(format!("machine {} exists already", spec.id)));
+        }
+        let entry = Entry::new(Some(spec.clone()));
+        entries.insert(spec.id.clone(), Arc::clone(&entry));
+        Ok(entry)
+    }
+
+    pub(super) fn get_or_insert(&self, id: &SandboxId, spec: Option<MachineSpec>) -> Arc<Entry> {
+        let entry = || Entry::new(spec);
+        Arc::clone(self.entries().entry(id.clone()).or_insert_with(entry))
+    }
+
+    pub(super) fn remove(&self, id: &SandboxId) {
+        self.entries().remove(id);
+    }
+
+    pub(super) fn all(&self) -> Vec<(SandboxId, Arc<Entry>)> {
+        self.entries().iter().map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<SandboxId, Arc<Entry>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,265 @@
+//! The runner in a volume of its own, which every machine mounts read-only: filled once per version
+//! through a container that is never started, and compared byte for byte before it is used.
+//!
+//! The helper container's name is the lock: an engine gives a name to one container at a time, so
+//! whoever made it is alone with the volume, be it of this daemon or of another.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
+};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder,
+    RemoveContainerOptionsBuilder, UploadToContainerOptionsBuilder,
+};
+use futures_util::TryStreamExt;
+use sandbank_engine::EngineError;
+use sandbank_runner_binary::RUNNER;
+use sha2::{Digest, Sha256};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::connection::{Client, status_of};
+use crate::container::{RUNNER_DIRECTORY, RUNNER_FILE};
+use crate::limits::{ENGINE_POLL, REMOVAL_DEADLINE};
+use crate::naming;
+
+/// A helper this old is one whose daemon died.
+const STALE: Duration = Duration::from_secs(60);
+
+/// Of the digest that is part of names.
+const NAME_CHARACTERS: usize = 16;
+
+/// Of the runner that this daemon brings.
+pub(crate) fn digest() -> &'static str {
+    static DIGEST: OnceLock<String> = OnceLock::new();
+    DIGEST.get_or_init(|| hex(RUNNER))
+}
+
+pub(crate) fn hex(program: &[u8]) -> String {
+    Sha256::digest(program).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[derive(Default)]
+pub(crate) struct RunnerVolume {
+    /// Whether it was found whole; held while somebody looks.
+    whole: Mutex<bool>,
+}
+
+impl RunnerVolume {
+    pub(crate) fn name() -> String {
+        naming::runner_volume(&digest()[..NAME_CHARACTERS])
+    }
+
+    /// It is there and whole, or an error says why not. Any image will do: nothing of it is used.
+    pub(crate) async fn ensure(&self, client: &Client, image: &str) -> Result<(), EngineError> {
+        let mut whole = self.whole.lock().await;
+        if !*whole {
+            fill(client, image).await?;
+            *whole = true;
+        }
+        Ok(())
+    }
+
+    /// Somebody may have removed it.
+    pub(crate) async fn forget(&self) {
+        *self.whole.lock().await = false;
+    }
+}
+
+async fn fill(client: &Client, image: &str) -> Result<(), EngineError> {
+    let helper = format!("{}-helper", RunnerVolume::name());
+    lock(client, &helper, image).await?;
+    let filled = async {
+        if holds_runner(client, &helper).await? {
+            return Ok(());
+        }
+        tracing::info!(volume = RunnerVolume::name(), "the runner is copied to Docker");
+        upload(client, &helper).await?;
+        match holds_runner(client, &helper).await? {
+            true => Ok(()),
+            false => Err(EngineError::Internal(format!(
+                "the volume {} does not hold what was written to it",
+                RunnerVolume::name()
+            ))),
+        }
+    }
+    .await;
+    let removed = remove(client, &helper).await;
+    filled.and(removed)
+}
+
+/// Makes the helper, which only one can.
+async fn lock(client: &Client, helper: &str, image: &str) -> Result<(), EngineError> {
+    let deadline = Instant::now() + STALE + REMOVAL_DEADLINE;
+    loop {
+        let options = CreateContainerOptionsBuilder::default().name(helper).build();
+        let made = client.api().create_container(Some(options), body(image)).await;
+        match made {
+            Ok(_) => return Ok(()),
+            Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 409) => {
+                if Instant::now() > deadline {
+                    return Err(client.failed("make the helper that holds the runner")(error));
+                }
+                if is_stale(client, helper).await? {
+                    tracing::warn!(helper, "removed what a dead daemon left while it copied");
+                    remove(client, helper).await?;
+                }
+                tokio::time::sleep(ENGINE_POLL).await;
+            }
+            Err(error) => {
+                return Err(client.failed("make the helper that holds the runner")(error));
+            }
+        }
+    }
+}
+
+fn body(image: &str) -> ContainerCreateBody {
+    let labels = HashMap::from([(naming::RUNNER.to_owned(), digest().to_owned())]);
+    let volume = Mount {
+        typ: Some(MountType::VOLUME),
+        source: Some(RunnerVolume::name()),
+        target: Some(RUNNER_DIRECTORY.to_owned()),
+        volume_options: Some(MountVolumeOptions {
+            no_copy: Some(true),
+            labels: Some(labels.clone()),
+            ..MountVolumeOptions::default()
+        }),
+        ..Mount::default()
+    };
+    ContainerCreateBody {
+        image: Some(image.to_owned()),
+        // Never started; without it an image that names no program is refused.
+        entrypoint: Some(vec!["/nothing".to_owned()]),
+        labels: Some(labels),
+        host_config: Some(HostConfig {
+            mounts: Some(vec![volume]),
+            network_mode: Some("none".to_owned()),
+            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
+/// By the engine's clock and ours, which need not agree well.
+async fn is_stale(client: &Client, helper: &str) -> Result<bool, EngineError> {
+    match client.api().inspect_container(helper, None).await {
+        Ok(found) => {
+            let made = found.created.as_ref().and_then(|text| unix_seconds(&text.to_string()));
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            Ok(made.is_some_and(|made| now.as_secs() > made + STALE.as_secs()))
+        }
+        Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => Ok(false),
+        Err(error) => Err(client.failed("look at the helper that holds the runner")(error)),
+    }
+}
+
+/// Of a time like `2026-11-16T08:45:00.123Z`.
+pub(crate) fn unix_seconds(text: &str) -> Option<u64> {
+    let (date, time) = text.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut clock = time.get(..8)?.splitn(3, ':').map(|part| part.parse::<i64>().ok());
+    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
+    // Days since 1970 of a Gregorian date, with March as the first month.
+    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let seconds = (days - 719_468) * 86_400 + hour * 3600 + minute * 60 + second;
+    u64::try_from(seconds).ok()
+}
+
+async fn holds_runner(client: &Client, helper: &str) -> Result<bool, EngineError> {
+    let path = format!("{RUNNER_DIRECTORY}/{RUNNER_FILE}");
+    let options = DownloadFromContainerOptionsBuilder::default().path(&path).build();
+    let mut stream = client.api().download_from_container(helper, Some(options));
+    let mut archive = Vec::with_capacity(RUNNER.len() + 4096);
+    loop {
+        match stream.try_next().await {
+            Ok(Some(piece)) if archive.len() < 2 * RUNNER.len() + (1 << 20) => {
+                archive.extend_from_slice(&piece);
+            }
+            // More than there can be in it.
+            Ok(Some(_)) => return Ok(false),
+            Ok(None) => break,
+            Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(client.failed("read the runner's volume")(error)),
+        }
+    }
+    Ok(is_runner(&archive))
+}
+
+fn is_runner(archive: &[u8]) -> bool {
+    let mut archive = tar::Archive::new(archive);
+    let Ok(mut entries) = archive.entries() else { return false };
+    let Some(Ok(mut entry)) = entries.next() else { return false };
+    let mode = entry.header().mode().unwrap_or(0);
+    let mut content = Vec::with_capacity(RUNNER.len());
+    entry.header().entry_type().is_file()
+        && mode & 0o777 == 0o555
+        && entry.read_to_end(&mut content).is_ok()
+        && content == RUNNER
+}
+
+async fn upload(client: &Client, helper: &str) -> Result<(), EngineError> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(RUNNER.len() as u64);
+    header.set_mode(0o555);
+    header.set_entry_type(tar::EntryType::Regular);
+    let mut archive = tar::Builder::new(Vec::with_capacity(RUNNER.len() + 4096));
+    let packed = archive.append_data(&mut header, RUNNER_FILE, RUNNER);
+    let packed = packed.and_then(|()| archive.into_inner()).map_err(EngineError::io("pack"))?;
+    let options = UploadToContainerOptionsBuilder::default().path(RUNNER_DIRECTORY).build();
+    let uploaded =
+        client.api().upload_to_container(helper, Some(options), bollard::body_full(packed.into()));
+    uploaded.await.map_err(client.failed("write the runner's volume"))
+}
+
+async fn remove(client: &Client, helper: &str) -> Result<(), EngineError> {
+    // With what the image's own volumes became; ours has a name and stays.
+    let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+    match client.api().remove_container(helper, Some(options)).await {
+        Ok(()) => Ok(()),
+        Err(error)
+            if status_of(&error).is_some_and(|refusal| matches!(refusal.status, 404 | 409)) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(client.failed("remove the helper that holds the runner")(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_runner_counts() {
+        let pack = |content: &[u8], mode: u32| {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(mode);
+            let mut archive = tar::Builder::new(Vec::new());
+            archive.append_data(&mut header, RUNNER_FILE, content).unwrap();
+            archive.into_inner().unwrap()
+        };
+        assert!(is_runner(&pack(RUNNER, 0o555)));
+        assert!(!is_runner(&pack(RUNNER, 0o755)), "somebody may write to it");
+        assert!(!is_runner(&pack(&RUNNER[..RUNNER.len() - 1], 0o555)));
+        assert!(!is_runner(b""));
+    }
+
+    #[test]
+    fn the_engine_s_times_are_read() {
+        assert_eq!(unix_seconds("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(unix_seconds("2026-11-16T08:45:01.123456789Z"), Some(1_794_818_701));
+        assert_eq!(unix_seconds("2024-02-29T23:59:59Z"), Some(1_709_251_199));
+        assert_eq!(unix_seconds("yesterday"), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! What the daemon's configuration says about the Docker engine.
+
+use sandbank_engine::{Control, ImageName, InstanceId};
+
+#[derive(Debug, Clone)]
+pub struct DockerSettings {
+    pub instance: InstanceId,
+    /// `unix:///path`, `/path`, `tcp://host:port` or `ssh://user@host`. None: as the Docker CLI
+    /// finds it.
+    pub host: Option<String>,
+    /// Of those that the engine knows (`runc`, `runsc`, …). None: the engine's default.
+    pub runtime: Option<String>,
+    /// Of the bridge that machines with network are on. None: one of this instance's own.
+    pub network: Option<String>,
+    /// The image that containment is tested with, and that callers who name none get.
+    pub default_image: Option<ImageName>,
+    /// Controls that may be weaker or missing; any other one that is makes `create` fail.
+    pub allow_weaker: Vec<Control>,
+    /// Below which containers have their cgroups. None: where the engine puts them.
+    pub cgroup_parent: Option<String>,
+}
+
+impl DockerSettings {
+    pub fn new(instance: InstanceId) -> Self {
+        Self {
+            instance,
+            host: None,
+            runtime: None,
+            network: None,
+            default_image: None,
+            allow_weaker: Vec::new(),
+            cgroup_parent: None,
+        }
+    }
+}
