@@ -86,6 +86,7 @@ case "$level" in
         need perl-base perl
         need openssl openssl
         need busybox-static busybox
+        into=peers
         need docker.io dockerd docker
         ;;
     fuzz) need g++ c++ ;;
@@ -140,8 +141,8 @@ install_packages() {
         fail "apt-get could not install: $list" "its message is above; repair it and run this again"
 }
 
-# What the benchmark compares with. It does without those that cannot be had, and says so; services
-# must not start, as it runs a Docker daemon of its own and ends it.
+# What the benchmark compares with and what tests of the Docker engine use. Both do without those that
+# cannot be had, and say so; services must not start, as each runs a Docker daemon of its own and ends it.
 install_peers() {
     local policy=/usr/sbin/policy-rc.d ours=no status=0 service
     if [ ! -e "$policy" ] && can_be_root; then
@@ -161,7 +162,7 @@ install_peers() {
         trap - EXIT INT TERM
     fi
     if [ "$status" != 0 ]; then
-        echo "setup: the benchmark goes on without what is missing of: $*" >&2
+        echo "setup: tests and benchmark go on without what is missing of: $*" >&2
     elif [ -d /run/systemd/system ]; then
         case " $* " in *" docker.io "*)
             for service in docker.service docker.socket containerd.service; do

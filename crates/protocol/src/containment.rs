@@ -100,7 +100,7 @@ probes! {
         but "its own child can be signalled";
     Inside "runner_program" proves "separate_runner_identity":
         "open the runner's program for writing, truncate it, punch a hole, map it, change its mode"
-        => "refused, by its seals if not before",
+        => "refused, by its seals or a read-only mount if not before",
         but "it can be read";
     Inside "read_only_root" proves "read_only_root":
         "make a file in every system directory" => "EROFS for each",
@@ -163,7 +163,7 @@ probes! {
         but "the machine is a member of that cgroup";
     Host "host_runner_program" proves "separate_runner_identity":
         "compare the program that the first process runs with the one that it was started with"
-        => "sealed, and the same bytes",
+        => "sealed or read-only, and the same bytes",
         but "it can be read";
 }
 

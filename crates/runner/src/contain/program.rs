@@ -1,4 +1,5 @@
-//! The runner's program, which this process runs too: one memory file that all sandboxes share.
+//! The runner's program, which this process runs too: one that all sandboxes share, in a sealed
+//! memory file or on a mount that none of them can write to.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
@@ -6,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use sandbank_protocol::containment::{BatteryPlan, PROGRAM};
 
-use super::answer::{Answer, all_refused, call, failed, not_tried};
+use super::answer::{Answer, all_refused, call, failed};
 
 fn refused(surprises: &mut Vec<String>, name: &str, worked: bool) {
     if worked {
@@ -16,9 +17,7 @@ fn refused(surprises: &mut Vec<String>, name: &str, worked: bool) {
 
 pub(super) fn runner(_: &BatteryPlan) -> Answer {
     let link = std::fs::read_link(PROGRAM).unwrap_or_default();
-    if !link.to_string_lossy().starts_with("/memfd:") {
-        return not_tried(format!("the program is {}, not a memory file", link.display()));
-    }
+    let in_memory = link.to_string_lossy().starts_with("/memfd:");
     let Ok(program) = std::fs::File::open(PROGRAM) else {
         return failed("it cannot be read, so nothing can be said");
     };
@@ -48,8 +47,13 @@ pub(super) fn runner(_: &BatteryPlan) -> Answer {
     // A seal can be added where none forbids it, which would not be ours to decide.
     let seals = call(libc::SYS_fcntl, [fd, libc::F_GET_SEALS as usize, 0, 0, 0]).unwrap_or(0);
     let needed = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
-    if seals as i32 & needed != needed {
+    if in_memory && seals as i32 & needed != needed {
         surprises.push(format!("its seals are {seals:#x}"));
+    }
+    let mount = rustix::fs::fstatvfs(&program).map(|found| found.f_flag);
+    let read_only = mount.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY));
+    if !in_memory && !read_only {
+        surprises.push(format!("{} is on a writable mount", link.display()));
     }
     // What opens for writing must still not be written.
     if let Ok(writable) = OpenOptions::new().write(true).open(PROGRAM) {
@@ -70,5 +74,6 @@ pub(super) fn runner(_: &BatteryPlan) -> Answer {
     if !runnable {
         surprises.push("it is empty".to_owned());
     }
-    all_refused(&surprises, "sealed, and nothing of it can be changed")
+    let kept = if in_memory { "sealed" } else { "on a read-only mount" };
+    all_refused(&surprises, format!("{kept}, and nothing of it can be changed"))
 }
