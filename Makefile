@@ -3,13 +3,14 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup serve images test test-vm torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
+.PHONY: help setup serve images test test-docker test-vm torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
 
 # Where rustup puts cargo, for shells that have not been told; before an older cargo of the system.
 export HOME ?= /root
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
 
 SANDBANK := target/release/sandbank
+DOCKER_SUITES := never_lies shells commands lifecycle survives ports sandboxd_contract sessions_api workspaces
 
 help: ## List the targets
 	@echo 'usage: make <target>'
@@ -34,6 +35,10 @@ torture: ## The longest suites at full length: 200 kills, 20 GiB of output, 1 00
 	@scripts/setup.sh --test
 	SANDBANK_TORTURE=full cargo test --locked --package sandbank-cli --test never_lies --test never_loses -- --nocapture
 	SANDBANK_TORTURE=full cargo test --locked --package sandbank-engine-native --test siblings -- --nocapture
+
+test-docker: ## The suites that know no engine, over a Docker of the tests' own (as root)
+	@scripts/setup.sh --test
+	SANDBANK_TEST_ENGINE=docker cargo test --locked --no-fail-fast --package sandbank-cli $(DOCKER_SUITES:%=--test %) -- --skip native
 
 test-vm: ## The engine's tests on a pure cgroup v2 kernel, in a small VM under qemu (as root)
 	scripts/test-vm.sh

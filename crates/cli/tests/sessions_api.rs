@@ -156,8 +156,7 @@ async fn a_session_that_ends_by_itself_is_told_apart() -> anyhow::Result<()> {
 
     let crashed = session(&api, json!({})).await?;
     exec(&api, &crashed, "true").await?;
-    let sandbox = admin_pid(&api, &daemon).await?;
-    rustix::process::kill_process(sandbox, rustix::process::Signal::KILL)?;
+    kill_machine(&api, &daemon).await?;
     wait_for("it to crash", SOON, || async {
         status(crashed.clone()).await == Some(json!("crashed"))
     })
@@ -167,15 +166,18 @@ async fn a_session_that_ends_by_itself_is_told_apart() -> anyhow::Result<()> {
     daemon.finish().await
 }
 
-/// The first process of the only machine there is.
-async fn admin_pid(api: &Api, daemon: &TestDaemon) -> anyhow::Result<rustix::process::Pid> {
+/// By the first process of the only one there is.
+async fn kill_machine(api: &Api, daemon: &TestDaemon) -> anyhow::Result<()> {
     let sandboxes = api.sandboxes().await?;
     let id = sandboxes[0]["id"].as_str().unwrap_or_default().to_owned();
-    eventually("the machine's first process", SOON, || {
+    if daemon.kill_container(&id)? {
+        return Ok(());
+    }
+    let first = eventually("the machine's first process", SOON, || {
         let found = first_process(&id, daemon);
         async move { found }
-    })
-    .await
+    });
+    Ok(rustix::process::kill_process(first.await?, rustix::process::Signal::KILL)?)
 }
 
 fn first_process(id: &str, daemon: &TestDaemon) -> Option<rustix::process::Pid> {

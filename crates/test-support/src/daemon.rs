@@ -3,12 +3,13 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Api, eventually, residue};
+use crate::{Api, PrivateDocker, eventually, over_docker, residue};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
@@ -19,6 +20,8 @@ pub struct TestDaemon {
     port: u16,
     settings: Vec<(String, String)>,
     child: Option<Child>,
+    /// Where its sandboxes are, if not on this machine itself.
+    docker: Option<Arc<PrivateDocker>>,
 }
 
 impl TestDaemon {
@@ -39,12 +42,16 @@ impl TestDaemon {
 
     /// Everything but the start: `launch` does that, when the test has changed what it wants to.
     pub fn prepare(binary: impl AsRef<Path>, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let docker = over_docker::shared()?;
+        let mut all = docker.as_deref().map(over_docker::settings).unwrap_or_default();
+        all.extend(settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
         Ok(Self {
             binary: binary.as_ref().to_owned(),
             data: tempfile::Builder::new().prefix("sandbank-test-").tempdir()?,
             port: free_port()?,
-            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            settings: all,
             child: None,
+            docker,
         })
     }
 
@@ -68,6 +75,18 @@ impl TestDaemon {
 
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
+    }
+
+    /// The name of the image that sandboxes get when they ask for none.
+    pub fn default_image(&self) -> &'static str {
+        if self.docker.is_some() { over_docker::IMAGE } else { "host" }
+    }
+
+    /// Kills the first process of a machine behind the daemon's back, where that is a container's.
+    /// False where machines are of another kind.
+    pub fn kill_container(&self, sandbox: &str) -> anyhow::Result<bool> {
+        let Some(docker) = &self.docker else { return Ok(false) };
+        docker.said(&["kill", &format!("sandbank-{sandbox}")]).map(|_| true)
     }
 
     pub fn token(&self) -> anyhow::Result<String> {
@@ -156,7 +175,10 @@ impl TestDaemon {
     /// Deletes every sandbox, stops the daemon, and says what is left on the host.
     pub async fn finish(mut self) -> anyhow::Result<()> {
         self.tidy().await?;
-        let left = residue::of(self.data.path());
+        let mut left = residue::of(self.data.path());
+        if let Some(docker) = &self.docker {
+            left.extend(over_docker::residue(docker, self.data.path())?);
+        }
         anyhow::ensure!(left.is_empty(), "left on the host: {left:#?}\n{}", self.log_tail());
         Ok(())
     }

@@ -7,15 +7,19 @@ mod api;
 mod corpus;
 mod daemon;
 mod docker;
+mod over_docker;
 pub mod residue;
 mod seeded;
+mod suite_image;
 mod wait;
 
 pub use api::{Api, LogRecord};
 pub use corpus::replay_corpus;
 pub use daemon::{TestDaemon, free_port};
 pub use docker::{PrivateDocker, busybox_root};
+pub use over_docker::skip_unless_native;
 pub use seeded::Seeded;
+pub use suite_image::suite_root;
 pub use wait::{eventually, wait_for};
 
 /// Prints a counted reason and tells the caller to return.
