@@ -23,6 +23,9 @@ pub(crate) const RUNNER_FILE: &str = "runner";
 const CAPABILITIES: [&str; 5] = ["CHOWN", "KILL", "SETGID", "SETPCAP", "SETUID"];
 const NETWORK_CAPABILITY: &str = "NET_ADMIN";
 
+/// Older engines take IPv6 from the loopback device as well, and programs that listen on `::1` fail.
+pub(crate) const LOOPBACK_V6: (&str, &str) = ("net.ipv6.conf.lo.disable_ipv6", "0");
+
 /// When the host runs out of memory, machines go before the host's own services.
 const OOM_SCORE_ADJUSTMENT: i64 = 300;
 
@@ -50,6 +53,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) cgroup_parent: Option<&'a str>,
     /// Of one process.
     pub(crate) open_files: u64,
+    /// Whether there is a `::1`.
+    pub(crate) loopback_v6: bool,
     pub(crate) fences: Fences<'a>,
 }
 
@@ -99,6 +104,7 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
         memory_swap: Some(memory),
         nano_cpus: Some(i64::from(limits.cpu_millis) * 1_000_000),
         pids_limit: Some(i64::from(limits.pids)),
+        sysctls: recipe.loopback_v6.then(|| [LOOPBACK_V6].map(owned).into()),
         oom_score_adj: Some(OOM_SCORE_ADJUSTMENT),
         ulimits: Some(ulimits(recipe.open_files)),
         cgroup_parent: recipe.cgroup_parent.map(str::to_owned),
@@ -130,6 +136,10 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
         runtime: recipe.runtime.map(str::to_owned),
         ..HostConfig::default()
     }
+}
+
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
 }
 
 /// Kernel files that are covered, and others that are read-only.

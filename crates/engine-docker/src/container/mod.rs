@@ -4,5 +4,5 @@ mod body;
 mod config;
 mod temporary;
 
-pub(crate) use body::{RUNNER_DIRECTORY, RUNNER_FILE, Recipe, Workspace, body, masks};
+pub(crate) use body::{LOOPBACK_V6, RUNNER_DIRECTORY, RUNNER_FILE, Recipe, Workspace, body, masks};
 pub(crate) use config::{Fences, WORKLOAD_ID};

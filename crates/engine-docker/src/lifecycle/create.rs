@@ -48,6 +48,8 @@ enum Obstacle {
     Missing(EngineError),
     /// The host allows nobody as many open files.
     OpenFiles(EngineError),
+    /// The host's kernel has no IPv6.
+    LoopbackV6(EngineError),
     /// The runner cannot put up one of its fences.
     Fence(Control, EngineError),
     Other(EngineError),
@@ -65,7 +67,7 @@ async fn make_or_repair(
     spec: &MachineSpec,
 ) -> Result<Machine, EngineError> {
     // Once for each thing that can be repaired.
-    let (mut repaired, mut fences) = (false, 0);
+    let (mut repaired, mut without_v6, mut fences) = (false, false, 0);
     loop {
         let error = match make(parts, entry, spec).await {
             Ok(machine) => return Ok(machine),
@@ -76,6 +78,11 @@ async fn make_or_repair(
                 error
             }
             Err(Obstacle::OpenFiles(error)) if parts.halve_open_files() => error,
+            Err(Obstacle::LoopbackV6(error)) if !without_v6 => {
+                without_v6 = true;
+                parts.go_without_loopback_v6();
+                error
+            }
             Err(Obstacle::Fence(control, error)) if parts.allows_without(control) && fences < 2 => {
                 fences += 1;
                 parts.learn_lack(control);
@@ -84,9 +91,12 @@ async fn make_or_repair(
             Err(Obstacle::Fence(control, error)) => {
                 return Err(EngineError::ControlUnavailable { control, reason: error.to_string() });
             }
-            Err(Obstacle::Missing(error) | Obstacle::OpenFiles(error) | Obstacle::Other(error)) => {
-                return Err(error);
-            }
+            Err(
+                Obstacle::Missing(error)
+                | Obstacle::OpenFiles(error)
+                | Obstacle::LoopbackV6(error)
+                | Obstacle::Other(error),
+            ) => return Err(error),
         };
         tracing::debug!(id = %spec.id, %error, "a machine is made again");
         destroy::remove_all(parts, &spec.id).await?;
@@ -173,6 +183,7 @@ async fn make_container(
         runtime: parts.settings.runtime.as_deref(),
         cgroup_parent: parts.settings.cgroup_parent.as_deref(),
         open_files: parts.open_files(),
+        loopback_v6: parts.has_loopback_v6(),
         fences: Fences {
             landlock: parts.has(Control::Landlock),
             seccomp_hex: parts.has(Control::Seccomp).then_some(parts.seccomp_hex.as_str()),
@@ -196,6 +207,7 @@ fn refused(parts: &Parts, spec: &MachineSpec, step: &'static str, error: Error) 
             parts.images.forget(&spec.image);
             Obstacle::Other(EngineError::ImageNotFound(spec.image.clone()))
         }
+        Some(refusal) if names_loopback_v6(&refusal) => Obstacle::LoopbackV6(translated),
         Some(refusal) if refusal.message.contains("rlimit") => Obstacle::OpenFiles(translated),
         Some(refusal) if is_missing(&refusal) => Obstacle::Missing(translated),
         _ => Obstacle::Other(translated),
@@ -204,6 +216,12 @@ fn refused(parts: &Parts, spec: &MachineSpec, step: &'static str, error: Error) 
 
 fn image_is_gone(refusal: &Refusal) -> bool {
     refusal.status == 404 && refusal.message.contains("No such image")
+}
+
+/// By the setting's name, or by the path of its file.
+fn names_loopback_v6(refusal: &Refusal) -> bool {
+    let name = container::LOOPBACK_V6.0;
+    refusal.message.contains(name) || refusal.message.contains(&name.replace('.', "/"))
 }
 
 /// The runner, because its volume was removed and made anew; or the network.

@@ -22,7 +22,7 @@ mod workspaces;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -62,6 +62,8 @@ pub(crate) struct Parts {
     pub(crate) seccomp_hex: String,
     /// Of one process; less where Docker's host does not allow as many.
     open_files: AtomicU64,
+    /// The host's kernel was found to have no IPv6.
+    lacks_v6: AtomicBool,
     /// Controls that a runner found it cannot have here, and that the configuration accepts.
     lacking: Mutex<BTreeSet<Control>>,
     /// Images that came by this process, for the test of containment.
@@ -230,6 +232,14 @@ impl Parts {
             );
         }
         halved.is_some()
+    }
+
+    fn has_loopback_v6(&self) -> bool {
+        !self.lacks_v6.load(Ordering::Relaxed)
+    }
+
+    fn go_without_loopback_v6(&self) {
+        self.lacks_v6.store(true, Ordering::Relaxed);
     }
 
     fn learn_lack(&self, control: Control) {

@@ -35,6 +35,7 @@ pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, Engine
         kept: tokio::sync::Mutex::new(()),
         seccomp_hex: sandbank_seccomp::program_hex(),
         open_files: open_files.into(),
+        lacks_v6: false.into(),
         lacking: Default::default(),
         imported: Default::default(),
         report: controls::Cache::default(),
