@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::events::EventLog;
 use crate::lifecycle::{Rules, Standing};
 use crate::pool::{self, Pool};
+use crate::ports::HostPorts;
 use crate::registry::Registry;
 use crate::sandbox::{Message, SharedSandbox};
 use crate::turns::Turns;
@@ -63,6 +64,7 @@ impl Orchestrator {
             registry: Registry::default(),
             turns: Turns::new(creates),
             pool: Pool::new(&settings.pool),
+            host_ports: HostPorts::new(settings.port_range.clone()),
             acquired: Acquired::default(),
             clearance: Clearance::default(),
             leaving: CancellationToken::new(),

@@ -2,6 +2,7 @@
 //! connection. Raw bytes both ways, so WebSocket and event streams pass; half-closes are kept.
 
 mod connection;
+mod host_port;
 mod listener;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,9 @@ use crate::context::Context;
 use crate::effects::reach;
 use crate::sandbox::SharedSandbox;
 use crate::{OrchestratorError, Published};
+use host_port::{HostPort, Unbound};
+
+pub(crate) use host_port::HostPorts;
 
 /// The ports of one sandbox.
 #[derive(Default)]
@@ -78,7 +82,7 @@ pub(crate) async fn publish(
         let existing = sandbox.ports.listening().ports.get(&port).map(|(published, _)| *published);
         match existing {
             Some(published) => Ok(published),
-            None => listen(&context, &sandbox, port, 0).await,
+            None => listen(&context, &sandbox, port, None).await,
         }
     })
     .await
@@ -100,8 +104,8 @@ async fn whole<T: Send + 'static>(
 pub(crate) async fn republish(context: &Arc<Context>, sandbox: &SharedSandbox, row: PortRow) {
     let _gate = sandbox.ports.gate.lock().await;
     let PortRow { port, host_port } = row;
-    let Err(error) = listen(context, sandbox, port, host_port).await else { return };
-    let moved = listen(context, sandbox, port, 0).await;
+    let Err(error) = listen(context, sandbox, port, Some(host_port)).await else { return };
+    let moved = listen(context, sandbox, port, None).await;
     let detail = json!({
         "port": port,
         "from": host_port,
@@ -116,15 +120,10 @@ async fn listen(
     context: &Arc<Context>,
     sandbox: &SharedSandbox,
     port: u16,
-    host_port: u16,
+    host_port: Option<u16>,
 ) -> Result<Published, OrchestratorError> {
     let address = context.settings.publish_address;
-    let failed = |error: std::io::Error| OrchestratorError::PublishFailed {
-        port,
-        reason: format!("{address}:{host_port}: {error}"),
-    };
-    let listener = tokio::net::TcpListener::bind((address, host_port)).await.map_err(failed)?;
-    let host_port = listener.local_addr().map_err(failed)?.port();
+    let (host, host_port) = bind(context, port, host_port).await?;
     reach(Point::PortBound)?;
     let published = Published { port, host_port, address };
     context.store.ports().put(sandbox.id(), PortRow { port, host_port }).await?;
@@ -140,10 +139,32 @@ async fn listen(
     if let Some(closed) = closed {
         return Err(too_late(context, sandbox, port, closed).await);
     }
-    tokio::spawn(listener::serve(sandbox.clone(), listener, port, stop));
+    tokio::spawn(listener::serve(sandbox.clone(), host, port, stop));
     let detail = json!({ "port": port, "host_port": host_port, "address": address });
     context.events.emit("port.published", Some(sandbox.id()), detail);
     Ok(published)
+}
+
+/// On `host_port`, or on any.
+async fn bind(
+    context: &Context,
+    port: u16,
+    host_port: Option<u16>,
+) -> Result<(HostPort, u16), OrchestratorError> {
+    let address = context.settings.listen_address();
+    let bound = match host_port {
+        Some(host_port) => context.host_ports.exactly(address, host_port).await,
+        None => context.host_ports.any(address).await,
+    };
+    let failed = |reason: String| OrchestratorError::PublishFailed { port, reason };
+    let host = bound.map_err(|unbound| match unbound {
+        Unbound::Exhausted(range) => {
+            OrchestratorError::NoHostPort { port, range: host_port::shown(&range) }
+        }
+        other => failed(other.to_string()),
+    })?;
+    let number = host.listener.local_addr().map_err(|error| failed(error.to_string()))?.port();
+    Ok((host, number))
 }
 
 /// The sandbox was closed while its port was written down. Its end may have forgotten its ports
