@@ -80,43 +80,40 @@ async fn docker_was_asked_for_every_hardening_and_for_no_path_of_the_host() {
 async fn a_machine_with_network_reaches_public_addresses_and_nothing_private() {
     let Some(test) = TestEngine::start().await else { return };
     // A public host and a private one, both played by the namespace that Docker is in.
-    let public = "203.0.113.9";
-    let serve = |address: &str| {
+    let (public, private) = ("203.0.113.9", "10.99.0.9");
+    for address in [public, private] {
         let mut ip = test.docker.enter("ip").unwrap();
         let added = ip.args(["address", "add", &format!("{address}/32"), "dev", "lo"]).status();
         assert!(added.unwrap().success());
-        let mut nc = test.docker.enter("busybox").unwrap();
-        nc.args(["nc", "-ll", "-s", address, "-p", "7777", "-e", "echo", "reached"]);
-        nc.spawn().unwrap()
-    };
-    let mut servers = [serve(public), serve("10.99.0.9")];
+    }
+    let mut server = test.docker.enter("busybox").unwrap();
+    let mut server = server.args(["nc", "-ll", "-p", "7777", "-e", "/bin/cat"]).spawn().unwrap();
     let id = test.create_with(|spec| spec.network = NetworkMode::Default).await.id;
     let ask = |address: String| {
-        let script = format!("nc -w 3 {address} 7777 < /dev/null; echo $?");
+        let script = format!("echo reached | nc -w 3 {address} 7777");
         let test = &test;
         let id = &id;
         async move { test.sh(id, &script).await.stdout }
     };
     let public_answer = ask(public.to_owned()).await;
-    let private_answer = ask("10.99.0.9".to_owned()).await;
+    let private_answer = ask(private.to_owned()).await;
     let gateway = test.sh(&id, "ip route | grep default | tr -s ' ' | cut -d' ' -f3").await.stdout;
     let gateway_answer = ask(gateway.trim().to_owned()).await;
-    for server in &mut servers {
-        let _ = server.kill();
-        let _ = server.wait();
-    }
+    let _ = server.kill();
+    let _ = server.wait();
     assert!(public_answer.contains("reached"), "{public_answer}");
     assert!(!private_answer.contains("reached"), "{private_answer}");
     assert!(!gateway_answer.contains("reached"), "{gateway}: {gateway_answer}");
     // Two machines on the bridge do not reach each other.
     let other = test.create_with(|spec| spec.network = NetworkMode::Default).await.id;
     let client = test.client(&other).await;
-    let listening = support::command(&["nc", "-ll", "-p", "7777", "-e", "/bin/echo", "reached"]);
+    let listening = support::command(&["nc", "-ll", "-p", "7777", "-e", "/bin/cat"]);
     client.start(&listening).await.unwrap();
     let own = test.sh(&other, "ip -4 addr show eth0 | grep inet | tr -s ' ' | cut -d' ' -f3").await;
     let address = own.stdout.trim().split('/').next().unwrap().to_owned();
     assert!(!address.is_empty(), "{}", own.stdout);
-    let there = test.sh(&other, &format!("nc -w 3 {address} 7777 < /dev/null")).await.stdout;
+    let there =
+        test.sh(&other, &format!("echo reached | nc -w 3 {address} 7777")).await.stdout;
     assert!(there.contains("reached"), "it listens: {there}");
     let sibling = ask(address.clone()).await;
     assert!(!sibling.contains("reached"), "{address}: {sibling}");

@@ -36,7 +36,6 @@ async fn an_engine_that_is_away_is_unavailable_and_machines_that_ended_with_it_a
     unavailable(engine.list().await.map(drop));
     unavailable(engine.images().await.map(drop));
     unavailable(engine.create(&spec()).await.map(drop));
-    unavailable(engine.pause(&id).await);
     unavailable(engine.stats(&id).await.map(drop));
     unavailable(engine.workspaces().await.map(drop));
     unavailable(engine.destroy(&id).await);

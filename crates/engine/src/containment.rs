@@ -36,6 +36,7 @@ impl Confinement {
             loopback_only: spec.network == NetworkMode::None,
             private: expected.private,
             cgroups_shown: expected.cgroups_shown,
+            runner_shown: expected.runner_shown,
         }
     }
 
@@ -69,6 +70,8 @@ pub struct Expected {
     pub private: Vec<SocketAddr>,
     /// Whether it sees its own cgroups, which it cannot change.
     pub cgroups_shown: bool,
+    /// Whether it sees that there is a first process, into which it cannot look.
+    pub runner_shown: bool,
 }
 
 /// Something the engine looked at from outside, where nothing inside can forge it.

@@ -54,9 +54,10 @@ pub fn stuff(payload: &[u8], wire: &mut Vec<u8>, room: usize) -> usize {
         let run = memchr(ESC, rest).unwrap_or(rest.len());
         wire.extend_from_slice(&rest[..run]);
         taken += run;
-        if run < rest.len() {
+        // Those that come one after the other are not searched for.
+        while payload.get(taken) == Some(&ESC) {
             if end - wire.len() < 2 {
-                break;
+                return taken;
             }
             wire.extend_from_slice(&[ESC, LITERAL]);
             taken += 1;
@@ -113,6 +114,11 @@ impl Decoder {
         let (mut payload, mut at) = (0, 0);
         while at < piece.len() {
             if matches!(self.state, State::Plain) {
+                // Those that come one after the other are not searched for.
+                while self.synced && piece[at..].starts_with(&[ESC, LITERAL]) {
+                    piece[payload] = ESC;
+                    (payload, at) = (payload + 1, at + 2);
+                }
                 let rest = &piece[at..];
                 let run = memchr(ESC, rest).unwrap_or(rest.len());
                 if self.synced {

@@ -15,20 +15,23 @@ use crate::ui::Table;
 
 /// Ends with 0 when nothing that is claimed failed.
 pub(super) async fn run(context: &Context, engine: &dyn Engine) -> Result<u8, Failure> {
-    let Some(report) = attack(engine).await? else { return Ok(Exit::Interrupted as u8) };
+    let images = engine.images_to_test().await.map_err(|error| cannot_test(&error.into()))?;
+    // The native engine always has one.
+    let image = images.first().map_or_else(ImageName::host, |image| image.name.clone());
+    let Some(report) = attack(engine, &image).await? else { return Ok(Exit::Interrupted as u8) };
     if context.ui.json {
         context.ui.document(&document(&report))?;
     } else {
         print(context, &report)?;
     }
-    if report.holds() { Ok(0) } else { Err(escaped(ImageName::HOST, &report)) }
+    if report.holds() { Ok(0) } else { Err(escaped(image.as_str(), &report)) }
 }
 
 /// None when a signal comes first; the canary is destroyed all the same.
-async fn attack(engine: &dyn Engine) -> Result<Option<Containment>, Failure> {
+async fn attack(engine: &dyn Engine, image: &ImageName) -> Result<Option<Containment>, Failure> {
     let mut interrupts = Interrupts::listen()?;
-    let (host, leaving) = (ImageName::host(), CancellationToken::new());
-    let attacking = containment::attack_all(engine, &host, &leaving);
+    let leaving = CancellationToken::new();
+    let attacking = containment::attack_all(engine, image, &leaving);
     tokio::pin!(attacking);
     let report = tokio::select! {
         report = &mut attacking => report,

@@ -1,16 +1,16 @@
 //! `sandbank doctor`: what this machine can enforce, found by trying it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::styling::AnsiColor;
 use sandbank_engine::{Control, ControlReport, Engine, InstanceId, Standing};
-use sandbank_engine_native::NativeEngine;
 use sandbank_server::config::{DiskQuota, Settings};
 use serde_json::json;
 
 use crate::context::Context;
-use crate::daemon::{engine_settings, no_engine};
+use crate::daemon::choose_engine;
 use crate::failure::{Exit, Failure};
 use crate::locate;
 use crate::scratch::Scratch;
@@ -36,22 +36,24 @@ pub(crate) async fn run(context: &Context, args: DoctorArgs) -> Result<u8, Failu
     let settings = locate::settings()?;
     if args.attack {
         let (scratch, engine) = engine_near(&settings, &settings.data_dir).await?;
-        let ended = super::attack::run(context, &engine).await;
+        let ended = super::attack::run(context, &*engine).await;
         engine.shutdown().await;
         drop(scratch);
         return ended;
     }
     let progress = Progress::spinner(&context.ui, "trying every control");
-    let reports = examine(&settings, &settings.data_dir).await;
+    let examined = examine(&settings, &settings.data_dir).await;
     progress.done();
-    let reports = reports?;
-    let missing: Vec<_> = reports.iter().filter(|report| is_lacking(report, &settings)).collect();
+    let Examined { engine, reports, relied_on } = examined?;
+    let judge = Judge { settings: &settings, relied_on: &relied_on };
+    let missing: Vec<_> = reports.iter().filter(|report| judge.is_lacking(report)).collect();
     let ready = missing.is_empty();
     if context.ui.json {
-        let rows: Vec<_> = reports.iter().map(|report| row(report, &settings)).collect();
-        context.ui.document(&json!({ "ready": ready, "controls": rows }))?;
+        let rows: Vec<_> = reports.iter().map(|report| judge.row(report)).collect();
+        context.ui.document(&json!({ "ready": ready, "engine": engine, "controls": rows }))?;
     } else {
-        print(&context.ui, &reports, &settings)?;
+        context.ui.line(&format!("engine   {engine}"))?;
+        judge.print(&context.ui, &reports)?;
     }
     match missing.first() {
         None => Ok(0),
@@ -64,8 +66,9 @@ pub(crate) async fn missing_controls(
     settings: &Settings,
     near: &Path,
 ) -> Result<Vec<ControlReport>, Failure> {
-    let mut reports = examine(settings, near).await?;
-    reports.retain(|report| is_lacking(report, settings));
+    let Examined { mut reports, relied_on, .. } = examine(settings, near).await?;
+    let judge = Judge { settings, relied_on: &relied_on };
+    reports.retain(|report| judge.is_lacking(report));
     Ok(reports)
 }
 
@@ -81,16 +84,31 @@ pub(crate) fn lacks(first: &ControlReport, count: usize) -> Failure {
     Failure::new(Exit::Unsupported, message).hint(hint)
 }
 
-async fn examine(settings: &Settings, near: &Path) -> Result<Vec<ControlReport>, Failure> {
+/// What an engine says about its controls.
+struct Examined {
+    /// Its name and version.
+    engine: String,
+    reports: Vec<ControlReport>,
+    /// Those that its machines are meant to have.
+    relied_on: Vec<Control>,
+}
+
+async fn examine(settings: &Settings, near: &Path) -> Result<Examined, Failure> {
     let (scratch, engine) = engine_near(settings, near).await?;
     let reports = engine.controls().await;
+    let relied_on = Control::ALL.into_iter().filter(|control| engine.relies_on(*control));
+    let (relied_on, name) = (relied_on.collect(), engine.name());
+    let version = engine.version();
     engine.shutdown().await;
     drop(scratch);
-    Ok(reports)
+    Ok(Examined { engine: format!("{name} {version}"), reports, relied_on })
 }
 
 /// An engine on a directory of its own, on the file system where the data will be.
-async fn engine_near(settings: &Settings, near: &Path) -> Result<(Scratch, NativeEngine), Failure> {
+async fn engine_near(
+    settings: &Settings,
+    near: &Path,
+) -> Result<(Scratch, Arc<dyn Engine>), Failure> {
     let mut settings = settings.clone();
     let existing = near.ancestors().find(|place| place.is_dir());
     let elsewhere = std::env::temp_dir();
@@ -98,56 +116,65 @@ async fn engine_near(settings: &Settings, near: &Path) -> Result<(Scratch, Nativ
     let scratch = Scratch::make(".sandbank-doctor", &places)?;
     settings.data_dir = scratch.path().to_owned();
     settings.network.pool_size = 0;
-    let native = engine_settings(&settings, InstanceId::random())?;
-    let engine = NativeEngine::start(native).await.map_err(|error| no_engine(&error))?;
+    let engine = choose_engine(&mut settings, InstanceId::random(), None).await?;
     Ok((scratch, engine))
 }
 
-/// Whether sandboxes with the usual settings would be refused for it.
-fn is_lacking(report: &ControlReport, settings: &Settings) -> bool {
-    let accepted = settings.allow_weaker.contains(&report.control);
-    report.standing != Standing::InForce && is_required(report.control, settings) && !accepted
+/// What of a report matters here.
+struct Judge<'a> {
+    settings: &'a Settings,
+    relied_on: &'a [Control],
 }
 
-/// A quota is only needed where one was configured, egress only by sandboxes that ask for it.
-fn is_required(control: Control, settings: &Settings) -> bool {
-    match control {
-        Control::DiskQuota => matches!(settings.sandboxes.default_disk, DiskQuota::Required(_)),
-        Control::NetworkEgress => false,
-        _ => true,
+impl Judge<'_> {
+    /// Whether sandboxes with the usual settings would be refused for it.
+    fn is_lacking(&self, report: &ControlReport) -> bool {
+        let accepted = self.settings.allow_weaker.contains(&report.control);
+        report.standing != Standing::InForce && self.is_required(report.control) && !accepted
     }
-}
 
-fn row(report: &ControlReport, settings: &Settings) -> serde_json::Value {
-    json!({
-        "control": report.control.name(),
-        "standing": report.standing,
-        "required": is_required(report.control, settings),
-        "accepted": settings.allow_weaker.contains(&report.control),
-        "detail": report.detail,
-        "fix": report.fix,
-    })
-}
-
-fn print(ui: &Ui, reports: &[ControlReport], settings: &Settings) -> Result<(), Failure> {
-    for report in reports {
-        let (word, colour) = match report.standing {
-            Standing::InForce => ("in force", AnsiColor::Green),
-            Standing::Weaker => ("weaker", AnsiColor::Yellow),
-            Standing::Missing => ("missing", AnsiColor::Red),
-        };
-        let word = ui.coloured(&format!("{word:<8}"), colour);
-        let name = ui.bold(&format!("{:<24}", report.control.name()));
-        ui.line(&format!("{word} {name} {}", report.detail))?;
-        if report.standing == Standing::InForce {
-            continue;
-        }
-        if let Some(fix) = &report.fix {
-            ui.line(&format!("{:33} fix: {fix}", ""))?;
-        }
-        if !is_required(report.control, settings) {
-            ui.line(&format!("{:33} sandboxes that do not ask for it work", ""))?;
+    /// A quota is only needed where one was configured, egress only by sandboxes that ask for it.
+    fn is_required(&self, control: Control) -> bool {
+        match control {
+            Control::DiskQuota => {
+                matches!(self.settings.sandboxes.default_disk, DiskQuota::Required(_))
+            }
+            Control::NetworkEgress => false,
+            _ => self.relied_on.contains(&control),
         }
     }
-    Ok(())
+
+    fn row(&self, report: &ControlReport) -> serde_json::Value {
+        json!({
+            "control": report.control.name(),
+            "standing": report.standing,
+            "required": self.is_required(report.control),
+            "accepted": self.settings.allow_weaker.contains(&report.control),
+            "detail": report.detail,
+            "fix": report.fix,
+        })
+    }
+
+    fn print(&self, ui: &Ui, reports: &[ControlReport]) -> Result<(), Failure> {
+        for report in reports {
+            let (word, colour) = match report.standing {
+                Standing::InForce => ("in force", AnsiColor::Green),
+                Standing::Weaker => ("weaker", AnsiColor::Yellow),
+                Standing::Missing => ("missing", AnsiColor::Red),
+            };
+            let word = ui.coloured(&format!("{word:<8}"), colour);
+            let name = ui.bold(&format!("{:<24}", report.control.name()));
+            ui.line(&format!("{word} {name} {}", report.detail))?;
+            if report.standing == Standing::InForce {
+                continue;
+            }
+            if let Some(fix) = &report.fix {
+                ui.line(&format!("{:33} fix: {fix}", ""))?;
+            }
+            if !self.is_required(report.control) {
+                ui.line(&format!("{:33} sandboxes that do not ask for it work", ""))?;
+            }
+        }
+        Ok(())
+    }
 }

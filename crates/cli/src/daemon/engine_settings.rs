@@ -1,13 +1,26 @@
 //! The configuration's words in the parts' own types.
 
 use sandbank_engine::{Control, Engine, InstanceId};
+use sandbank_engine_docker::DockerSettings;
 use sandbank_engine_native::{NativeSettings, Omitted, StorageKind as NativeStorage, Subnet};
 use sandbank_orchestrator::Settings as LifecycleSettings;
 use sandbank_server::config::{Settings, StorageKind};
 
 use crate::failure::Failure;
 
-pub(crate) fn engine_settings(
+pub(super) fn docker_settings(settings: &Settings, instance: InstanceId) -> DockerSettings {
+    let default = settings.sandboxes.default_image.clone();
+    DockerSettings {
+        host: settings.docker.host.clone(),
+        runtime: settings.docker.runtime.clone(),
+        network: settings.docker.network.clone(),
+        default_image: (!default.is_host()).then_some(default),
+        allow_weaker: settings.allow_weaker.clone(),
+        ..DockerSettings::new(instance)
+    }
+}
+
+pub(super) fn native_settings(
     settings: &Settings,
     instance: InstanceId,
 ) -> Result<NativeSettings, Failure> {

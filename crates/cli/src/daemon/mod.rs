@@ -3,6 +3,7 @@
 //! Owns the order of starting and stopping, and the data directory's lock. Everything the parts
 //! do is theirs; what can go wrong while starting becomes one sentence here.
 
+mod choose;
 mod data_dir;
 mod engine_settings;
 mod own;
@@ -10,9 +11,9 @@ mod parts;
 mod self_test;
 mod start_failure;
 
+pub(crate) use choose::choose_engine;
 pub(crate) use data_dir::{DataDir, Holder, holder};
-pub(crate) use engine_settings::engine_settings;
 pub(crate) use own::OwnDaemon;
 pub(crate) use parts::Daemon;
 pub(crate) use self_test::escaped;
-pub(crate) use start_failure::{bad_config, bad_token_file, cannot_test, no_engine};
+pub(crate) use start_failure::{bad_config, bad_token_file, cannot_test};

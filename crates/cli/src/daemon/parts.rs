@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandbank_engine::Engine;
-use sandbank_engine_native::{NativeEngine, NativeSettings};
 use sandbank_orchestrator::Orchestrator;
 use sandbank_orchestrator::containment::SelfTest;
 use sandbank_server::config::{Secret, Settings};
@@ -15,8 +14,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::engine_settings::{engine_settings, lifecycle_settings};
-use super::{DataDir, self_test, start_failure};
+use super::engine_settings::lifecycle_settings;
+use super::{DataDir, choose_engine, self_test, start_failure};
 use crate::failure::{Exit, Failure};
 
 const DATABASE: &str = "sandbank.db";
@@ -42,7 +41,7 @@ impl Daemon {
     /// sandboxes. Cancelling `leaving` cuts the test short; dropping the future would leave what
     /// was attacked.
     pub(crate) async fn start(
-        settings: Settings,
+        mut settings: Settings,
         data_dir: DataDir,
         images_from: Option<PathBuf>,
         test: Option<SelfTest>,
@@ -56,10 +55,7 @@ impl Daemon {
         let address = listener.local_addr().map_err(listening)?;
         let store = open_store(&data_dir).await?;
         let instance = store.instance_id().clone();
-        let native = NativeSettings { images_from, ..engine_settings(&settings, instance)? };
-        let engine = NativeEngine::start(native).await;
-        let engine: Arc<dyn Engine> =
-            Arc::new(engine.map_err(|error| start_failure::no_engine(&error))?);
+        let engine = choose_engine(&mut settings, instance, images_from).await?;
         let untested = match test {
             Some(test) => self_test::pass(test, &*engine, data_dir.path(), leaving).await,
             None => Ok(Some("this daemon was started for something else".to_owned())),
@@ -78,7 +74,7 @@ impl Daemon {
             Ok(orchestrator) => orchestrator,
             Err(error) => {
                 engine.shutdown().await;
-                return Err(start_failure::no_orchestrator(&error));
+                return Err(start_failure::no_orchestrator(engine.name(), &error));
             }
         };
         let app = App::new(orchestrator.clone(), store.clone(), settings, token);

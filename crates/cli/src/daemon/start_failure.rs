@@ -81,9 +81,16 @@ pub(super) fn no_store(error: &StoreError) -> Failure {
     }
 }
 
-pub(crate) fn no_engine(error: &EngineError) -> Failure {
-    let message = format!("the native engine cannot start: {error}");
+pub(super) const NATIVE: &str = "native";
+pub(super) const DOCKER: &str = "docker";
+
+/// `name` is that of the engine that was to be started or used.
+pub(crate) fn no_engine(name: &str, error: &EngineError) -> Failure {
+    let message = format!("the {name} engine cannot be used: {error}");
     match error {
+        // Its own words have the next step.
+        EngineError::Unavailable(_) if name == DOCKER => Failure::new(Exit::Temporary, message)
+            .hint("`docker info` shows whether Docker works here; SANDBANK_ENGINE=native does without"),
         EngineError::StorageFull(_) => Failure::new(Exit::CannotWrite, message)
             .hint("free some space on the data directory's file system"),
         EngineError::Io { source, .. } if source.kind() == ErrorKind::ReadOnlyFilesystem => {
@@ -103,17 +110,17 @@ pub(crate) fn no_engine(error: &EngineError) -> Failure {
 /// There is no canary to attack, or it does not answer.
 pub(crate) fn cannot_test(error: &OrchestratorError) -> Failure {
     let exit = match error {
-        OrchestratorError::Engine(engine) => no_engine(engine).exit,
+        OrchestratorError::Engine(engine) => no_engine(NATIVE, engine).exit,
         _ => Exit::Temporary,
     };
     let hint = error.hint().unwrap_or_else(|| "`sandbank doctor` tries every control".to_owned());
     Failure::new(exit, format!("containment cannot be tested: {error}")).hint(hint)
 }
 
-pub(super) fn no_orchestrator(error: &OrchestratorError) -> Failure {
+pub(super) fn no_orchestrator(engine: &str, error: &OrchestratorError) -> Failure {
     match error {
         OrchestratorError::Store(store) => no_store(store),
-        OrchestratorError::Engine(engine) => no_engine(engine),
+        OrchestratorError::Engine(error) => no_engine(engine, error),
         other => {
             let failure =
                 Failure::new(Exit::Internal, format!("cannot take up sandboxes: {other}"));
@@ -147,8 +154,8 @@ mod tests {
                 Exit::Data,
             ),
             (no_store(&StoreError::Corrupt { path, reason: "x".into() }), Exit::Data),
-            (no_engine(&EngineError::Internal("no user namespaces".into())), Exit::Unsupported),
-            (no_engine(&EngineError::StorageFull("pool".into())), Exit::CannotWrite),
+            (no_engine(NATIVE, &EngineError::Internal("no user namespaces".into())), Exit::Unsupported),
+            (no_engine(NATIVE, &EngineError::StorageFull("pool".into())), Exit::CannotWrite),
         ];
         for (failure, exit) in cases {
             assert_eq!(failure.exit, exit, "{}", failure.message);

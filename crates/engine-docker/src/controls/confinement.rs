@@ -161,6 +161,8 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> Expected {
         private: if with_network { private.collect() } else { Vec::new() },
         // By them the runner tells what was killed for memory.
         cgroups_shown: true,
+        // Containers have no `/proc` that hides the processes of others.
+        runner_shown: true,
     }
 }
 

@@ -91,6 +91,13 @@ impl NativeEngine {
         start::start(settings).await.map(|parts| Self { parts })
     }
 
+    /// The first control that no machine is made without, that cannot be had here, and why.
+    pub fn refuses_for(&self) -> Option<(Control, String)> {
+        let mut lacks = self.parts.shortcomings.iter();
+        let lack = lacks.find(|lack| !self.parts.allows_without(lack.control))?;
+        Some((lack.control, lack.reason.clone()))
+    }
+
     /// The process that makes machines; another takes its place when it dies.
     pub async fn spawner_pid(&self) -> Option<u32> {
         self.parts.spawner.pid().await

@@ -66,6 +66,25 @@ pub(super) const SUBNET: Check = Check {
     accepts: is_private_subnet,
 };
 
+pub(super) const DOCKER_HOST: Check = Check {
+    allowed: "a path, unix:///path, tcp://host:port or ssh://user@host",
+    accepts: |text| {
+        let schemes = ["/", "unix:///", "tcp://", "ssh://"];
+        !text.contains(char::is_whitespace)
+            && schemes.iter().any(|start| text.starts_with(start) && text.len() > start.len())
+    },
+};
+
+pub(super) const DOCKER_NAME: Check = Check {
+    allowed: "a name of Docker's: letters, digits, . _ -",
+    accepts: |text| {
+        let first = text.bytes().next();
+        first.is_some_and(|b| b.is_ascii_alphanumeric())
+            && text.len() <= 128
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+    },
+};
+
 pub(super) const CONTROL_NAME: Check = Check {
     allowed: "control names as `sandbank doctor` shows them",
     accepts: |text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),

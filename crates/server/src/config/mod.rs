@@ -1,7 +1,8 @@
 //! Configuration: one table (`table.rs`) drives the TOML file, the environment, the flags,
 //! `--help` and `docs/configuration.md`.
 //!
-//! Nothing else in the daemon reads the environment. Values are checked here, once; what comes
+//! Nothing else in the daemon reads the environment, but for Docker's own names, which the Docker
+//! engine follows as the Docker CLI does. Values are checked here, once; what comes
 //! out is typed.
 
 mod checks;
@@ -32,7 +33,7 @@ pub use resolve::Sources;
 pub use secret::Secret;
 pub use setting::{Check, Kind, Preset, Setting, Value};
 pub use settings::{
-    AuthSettings, DiskQuota, LogFormat, LogSettings, NetworkSettings, PortSettings,
+    AuthSettings, DiskQuota, DockerSettings, EngineKind, LogFormat, LogSettings, NetworkSettings, PortSettings,
     SandboxSettings, ServerSettings, SessionSettings, Settings, StorageKind, StorageSettings, load,
 };
 pub use table::{TABLE, WITHOUT_EFFECT};

@@ -145,7 +145,7 @@ fn notices(sources: &Sources) -> Vec<String> {
     let ineffective = WITHOUT_EFFECT
         .iter()
         .filter(|name| sources.env(name).is_some())
-        .map(|name| format!("{name} is set, but has no effect: no Docker engine is in use"));
+        .map(|name| format!("{name} is set, but has no effect here"));
     let known =
         || TABLE.iter().flat_map(|row| std::iter::once(row.env).chain(row.aliases.iter().copied()));
     let names = sources.env.keys().filter_map(|name| name.to_str());

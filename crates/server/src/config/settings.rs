@@ -20,6 +20,8 @@ const GOOD_TOKEN_CHARACTERS: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub data_dir: PathBuf,
+    pub engine: EngineKind,
+    pub docker: DockerSettings,
     pub server: ServerSettings,
     pub auth: AuthSettings,
     pub sandboxes: SandboxSettings,
@@ -32,6 +34,22 @@ pub struct Settings {
     pub log: LogSettings,
     /// Remarks for the log: settings without effect, likely slips, weak choices.
     pub notices: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineKind {
+    /// Native where its controls can be enforced, else Docker.
+    Auto,
+    Native,
+    Docker,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct DockerSettings {
+    pub host: Option<String>,
+    pub runtime: Option<String>,
+    pub network: Option<String>,
+    pub default_image: Option<ImageName>,
 }
 
 #[derive(Debug, Clone)]
@@ -173,6 +191,12 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
     notices.extend(tokens.iter().filter_map(|(name, token)| weak_token(&server, name, token)));
     Ok(Settings {
         data_dir: data_dir(&table, sources)?,
+        engine: match table.text("engine") {
+            Some("native") => EngineKind::Native,
+            Some("docker") => EngineKind::Docker,
+            _ => EngineKind::Auto,
+        },
+        docker: docker(&table),
         ports: ports(&table, server.bind.ip()),
         server,
         auth,
@@ -301,6 +325,16 @@ fn storage(table: &Resolved) -> StorageSettings {
         _ => StorageKind::Auto,
     };
     StorageSettings { kind, pool_bytes: table.number("storage.pool_mb") * MIB }
+}
+
+fn docker(table: &Resolved) -> DockerSettings {
+    let text = |key| table.text(key).map(str::to_owned);
+    DockerSettings {
+        host: text("docker.host"),
+        runtime: text("docker.runtime"),
+        network: text("docker.network"),
+        default_image: table.text("docker.default_image").and_then(|name| name.parse().ok()),
+    }
 }
 
 fn allow_weaker(table: &Resolved) -> Result<Vec<Control>, ConfigError> {

@@ -12,10 +12,8 @@ pub(super) const DEFAULT_VCPUS: &str = "sandboxes.default_vcpus";
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 
-/// Known to sandboxd's users and accepted, but about Docker: they have no effect here.
+/// Known to sandboxd's users and accepted, but they have no effect here.
 pub const WITHOUT_EFFECT: &[&str] = &[
-    "SANDBOXD_DOCKER_SOCKET",
-    "SANDBOXD_NETWORK_NAME",
     "SANDBOXD_DISABLE_AUTOBUILD",
     "SANDBOXD_HOST_BIND_IP",
     "SANDBOXD_REQUIRE_TOKEN",
@@ -30,6 +28,15 @@ pub const TABLE: &[Setting] = &[
         kind: Kind::Text(checks::PATH),
         default: Preset::Computed("/var/lib/sandbank for root, else ~/.local/share/sandbank"),
         help: "Where the database, images, workspaces and the token file live.",
+    },
+    Setting {
+        key: "engine",
+        env: "SANDBANK_ENGINE",
+        aliases: &[],
+        flag: Some("engine"),
+        kind: Kind::Choice(&["auto", "native", "docker"]),
+        default: Preset::Text("auto"),
+        help: "What makes sandboxes: namespaces of this machine, or a Docker Engine. auto takes native where every control it relies on can be enforced, else Docker where there is one.",
     },
     Setting {
         key: "server.host",
@@ -453,6 +460,42 @@ pub const TABLE: &[Setting] = &[
         kind: Kind::Integer { min: 0, max: 1_024 },
         default: Preset::Text("8"),
         help: "Ready-made namespaces kept for the next sandboxes.",
+    },
+    Setting {
+        key: "docker.host",
+        env: "SANDBANK_DOCKER_HOST",
+        aliases: &["SANDBOXD_DOCKER_SOCKET"],
+        flag: Some("docker-host"),
+        kind: Kind::Text(checks::DOCKER_HOST),
+        default: Preset::Computed("as the Docker CLI finds it: DOCKER_HOST, the current context, the usual sockets"),
+        help: "Where the Docker Engine listens: a socket's path, unix:///path, tcp://host:port or ssh://user@host.",
+    },
+    Setting {
+        key: "docker.runtime",
+        env: "SANDBANK_DOCKER_RUNTIME",
+        aliases: &[],
+        flag: Some("docker-runtime"),
+        kind: Kind::Text(checks::DOCKER_NAME),
+        default: Preset::Computed("the engine's own, which is usually runc"),
+        help: "Runtime of containers, one of those that the Docker Engine knows: runc, runsc, kata. What it cannot enforce is reported by `sandbank doctor`.",
+    },
+    Setting {
+        key: "docker.network",
+        env: "SANDBANK_DOCKER_NETWORK",
+        aliases: &["SANDBOXD_NETWORK_NAME"],
+        flag: Some("docker-network"),
+        kind: Kind::Text(checks::DOCKER_NAME),
+        default: Preset::Computed("sandbank-<instance>"),
+        help: "Docker network of sandboxes with network. It is made when it is not there; one that is there must be a bridge that keeps containers apart.",
+    },
+    Setting {
+        key: "docker.default_image",
+        env: "SANDBANK_DOCKER_IMAGE",
+        aliases: &[],
+        flag: Some("docker-image"),
+        kind: Kind::Text(checks::IMAGE),
+        default: Preset::Empty,
+        help: "What sandboxes.default_image is on Docker, where it is `host` otherwise: Docker has no such image.",
     },
     Setting {
         key: "security.allow_weaker",

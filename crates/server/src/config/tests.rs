@@ -85,10 +85,29 @@ fn sandboxd_names_are_understood_and_ours_win() {
 }
 
 #[test]
-fn docker_names_are_accepted_and_reported_as_without_effect() {
-    let settings = load(&with_env(&[("SANDBOXD_DOCKER_SOCKET", "/var/run/docker.sock")])).unwrap();
+fn names_without_effect_are_accepted_and_reported() {
+    let settings = load(&with_env(&[("SANDBOXD_DISABLE_AUTOBUILD", "1")])).unwrap();
     assert_eq!(settings.notices.len(), 1);
-    assert!(settings.notices[0].contains("SANDBOXD_DOCKER_SOCKET"));
+    assert!(settings.notices[0].contains("SANDBOXD_DISABLE_AUTOBUILD"));
+}
+
+#[test]
+fn docker_is_told_where_it_is_also_by_sandboxd_s_names() {
+    let settings = load(&with_env(&[])).unwrap();
+    assert_eq!((settings.engine, settings.docker.host), (EngineKind::Auto, None));
+    let settings = load(&with_env(&[
+        ("SANDBANK_ENGINE", "docker"),
+        ("SANDBOXD_DOCKER_SOCKET", "/var/run/docker.sock"),
+        ("SANDBOXD_NETWORK_NAME", "boxes"),
+        ("SANDBANK_DOCKER_IMAGE", "python3.13"),
+    ]))
+    .unwrap();
+    assert_eq!(settings.engine, EngineKind::Docker);
+    assert_eq!(settings.docker.host.as_deref(), Some("/var/run/docker.sock"));
+    assert_eq!(settings.docker.network.as_deref(), Some("boxes"));
+    assert_eq!(settings.docker.default_image.unwrap().as_str(), "python3.13");
+    let wrong = error(&with_env(&[("SANDBANK_DOCKER_HOST", "var/run")]));
+    assert!(wrong.contains("SANDBANK_DOCKER_HOST"), "{wrong}");
 }
 
 #[test]

@@ -221,6 +221,7 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> io::Result<Expected> {
         quota: parts.quota(spec).is_some(),
         private: if with_network { private.collect() } else { Vec::new() },
         cgroups_shown: false,
+        runner_shown: false,
     })
 }
 
