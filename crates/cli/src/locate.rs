@@ -80,6 +80,14 @@ async fn stranger(settings: &Settings) -> Result<Found, Failure> {
     })
 }
 
+/// Where a server of this data directory listens or, as far as can be seen, would.
+pub(crate) fn address(settings: &Settings) -> String {
+    match holder(&settings.data_dir) {
+        Holder::Server(url) => url,
+        _ => format!("http://{}", settings.server.bind),
+    }
+}
+
 fn token_from_environment() -> Option<Secret> {
     let token = std::env::var("SANDBANK_TOKEN").ok()?;
     let token = token.trim();
