@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sandbank_fault_points::Point;
 use sandbank_store::PortRow;
 use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
@@ -31,8 +32,15 @@ pub(crate) struct PortTable {
 
 #[derive(Default)]
 struct Listening {
-    ports: BTreeMap<u16, (Published, CancellationToken)>,
+    ports: BTreeMap<u16, Open>,
     closed: Option<Closed>,
+}
+
+struct Open {
+    published: Published,
+    stop: CancellationToken,
+    /// Has the host port until it ends.
+    serving: JoinHandle<()>,
 }
 
 /// Why nothing is published any more.
@@ -46,7 +54,7 @@ enum Closed {
 
 impl PortTable {
     pub(crate) fn published(&self) -> Vec<Published> {
-        self.listening().ports.values().map(|(published, _)| *published).collect()
+        self.listening().ports.values().map(|open| open.published).collect()
     }
 
     /// Stops listening and cuts every connection, for good.
@@ -62,7 +70,7 @@ impl PortTable {
     fn cut(&self, closed: Closed) {
         let mut listening = self.listening();
         listening.closed = Some(closed);
-        std::mem::take(&mut listening.ports).into_values().for_each(|(_, stop)| stop.cancel());
+        std::mem::take(&mut listening.ports).into_values().for_each(|open| open.stop.cancel());
     }
 
     fn listening(&self) -> MutexGuard<'_, Listening> {
@@ -79,7 +87,7 @@ pub(crate) async fn publish(
     let (context, sandbox) = (context.clone(), sandbox.clone());
     whole(async move {
         let _gate = sandbox.ports.gate.lock().await;
-        let existing = sandbox.ports.listening().ports.get(&port).map(|(published, _)| *published);
+        let existing = sandbox.ports.listening().ports.get(&port).map(|open| open.published);
         match existing {
             Some(published) => Ok(published),
             None => listen(&context, &sandbox, port, None).await,
@@ -132,14 +140,15 @@ async fn listen(
     let closed = {
         let mut listening = sandbox.ports.listening();
         if listening.closed.is_none() {
-            listening.ports.insert(port, (published, stop.clone()));
+            let serving = listener::serve(sandbox.clone(), host, port, stop.clone());
+            let serving = tokio::spawn(serving);
+            listening.ports.insert(port, Open { published, stop, serving });
         }
         listening.closed
     };
     if let Some(closed) = closed {
         return Err(too_late(context, sandbox, port, closed).await);
     }
-    tokio::spawn(listener::serve(sandbox.clone(), host, port, stop));
     let detail = json!({ "port": port, "host_port": host_port, "address": address });
     context.events.emit("port.published", Some(sandbox.id()), detail);
     Ok(published)
@@ -188,7 +197,7 @@ async fn too_late(
     cause.map_or(OrchestratorError::ShuttingDown, |cause| sandbox.gone(cause))
 }
 
-/// Idempotent.
+/// Idempotent. The host port is free when this is over.
 pub(crate) async fn unpublish(
     context: &Arc<Context>,
     sandbox: &SharedSandbox,
@@ -198,8 +207,11 @@ pub(crate) async fn unpublish(
     whole(async move {
         let _gate = sandbox.ports.gate.lock().await;
         context.store.ports().remove(sandbox.id(), port).await?;
-        if let Some((_, stop)) = sandbox.ports.listening().ports.remove(&port) {
-            stop.cancel();
+        let open = sandbox.ports.listening().ports.remove(&port);
+        if let Some(open) = open {
+            open.stop.cancel();
+            // Whoever is told that the port is closed finds it closed.
+            let _ = open.serving.await;
             context.events.emit("port.unpublished", Some(sandbox.id()), json!({ "port": port }));
         }
         Ok(())

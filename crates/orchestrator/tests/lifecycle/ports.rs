@@ -224,11 +224,7 @@ async fn a_range_of_host_ports_is_kept_to_and_its_end_is_said() {
     assert!(said.contains("ports.range") && said.contains(&format!("{first}-{second}")), "{said}");
     let of = id.clone();
     world.run(|daemon| async move { daemon.unpublish(&of, 3000).await.unwrap() }).await;
-    let freed = eventually("the freed port to be given again", SOON, || async {
-        let id = id.clone();
-        world.run(|daemon| async move { daemon.publish(&id, 3002).await.ok().flatten() }).await
-    });
-    assert_eq!(freed.await.unwrap().host_port, first);
+    assert_eq!(host_port(&world, 3002).await, first, "the freed one");
 
     world.kill();
     world.start().await;
