@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn resolvers_are_those_of_the_host() {
-        let text = "# x\nnameserver 10.0.0.2\nnameserver fe80::1\nsearch a\nnameserver 127.0.0.53\n";
+        let text =
+            "# x\nnameserver 10.0.0.2\nnameserver fe80::1\nsearch a\nnameserver 127.0.0.53\n";
         assert_eq!(nameservers(text), [Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 53)]);
     }
 }

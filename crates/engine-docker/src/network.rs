@@ -49,7 +49,9 @@ impl Network {
         let found = client.api().inspect_network(&self.name, None::<InspectNetworkOptions>).await;
         match found {
             Ok(found) => Ok(Some(found)),
-            Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => Ok(None),
+            Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => {
+                Ok(None)
+            }
             Err(error) => Err(client.failed("look at the network")(error)),
         }
     }

@@ -13,8 +13,8 @@ use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
 };
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, RemoveContainerOptionsBuilder,
-    UploadToContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder,
+    RemoveContainerOptionsBuilder, UploadToContainerOptionsBuilder,
 };
 use futures_util::TryStreamExt;
 use sandbank_engine::EngineError;
@@ -111,7 +111,9 @@ async fn lock(client: &Client, helper: &str, image: &str) -> Result<(), EngineEr
                 }
                 tokio::time::sleep(ENGINE_POLL).await;
             }
-            Err(error) => return Err(client.failed("make the helper that holds the runner")(error)),
+            Err(error) => {
+                return Err(client.failed("make the helper that holds the runner")(error));
+            }
         }
     }
 }
@@ -220,7 +222,8 @@ async fn upload(client: &Client, helper: &str) -> Result<(), EngineError> {
 }
 
 async fn remove(client: &Client, helper: &str) -> Result<(), EngineError> {
-    let options = RemoveContainerOptionsBuilder::default().force(true).build();
+    // With what the image's own volumes became; ours has a name and stays.
+    let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
     match client.api().remove_container(helper, Some(options)).await {
         Ok(()) => Ok(()),
         Err(error)

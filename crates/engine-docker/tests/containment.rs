@@ -55,7 +55,10 @@ async fn docker_was_asked_for_every_hardening_and_for_no_path_of_the_host() {
         assert_eq!(host["NanoCpus"], 1_000_000_000);
         assert_eq!(host["LogConfig"]["Type"], "none");
         assert_eq!(host["RestartPolicy"]["Name"], "no");
-        assert_eq!((&host["Binds"], &host["Devices"]), (&serde_json::Value::Null, &serde_json::json!(null)));
+        assert_eq!(
+            (&host["Binds"], &host["Devices"]),
+            (&serde_json::Value::Null, &serde_json::json!(null))
+        );
         assert!(host["PortBindings"].as_object().is_none_or(|ports| ports.is_empty()));
         for mount in shown["Mounts"].as_array().unwrap() {
             assert_eq!(mount["Type"], "volume", "{mount}");
@@ -112,8 +115,7 @@ async fn a_machine_with_network_reaches_public_addresses_and_nothing_private() {
     let own = test.sh(&other, "ip -4 addr show eth0 | grep inet | tr -s ' ' | cut -d' ' -f3").await;
     let address = own.stdout.trim().split('/').next().unwrap().to_owned();
     assert!(!address.is_empty(), "{}", own.stdout);
-    let there =
-        test.sh(&other, &format!("echo reached | nc -w 3 {address} 7777")).await.stdout;
+    let there = test.sh(&other, &format!("echo reached | nc -w 3 {address} 7777")).await.stdout;
     assert!(there.contains("reached"), "it listens: {there}");
     let sibling = ask(address.clone()).await;
     assert!(!sibling.contains("reached"), "{address}: {sibling}");

@@ -116,10 +116,8 @@ async fn a_machine_that_ran_out_of_memory_died_of_that() {
     let output = test.sh(&id, "dd if=/dev/zero of=/dev/null bs=200M count=1").await;
     assert_ne!(output.code(), Some(0), "{}", output.stdout);
     assert_eq!(test.sh(&id, "echo alive").await.stdout, "alive\n");
-    wait_for("the kill is counted", async || {
-        test.engine.stats(&id).await.unwrap().oom_kills > 0
-    })
-    .await;
+    wait_for("the kill is counted", async || test.engine.stats(&id).await.unwrap().oom_kills > 0)
+        .await;
     test.finish().await;
 }
 

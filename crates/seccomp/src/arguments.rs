@@ -125,8 +125,9 @@ pub(super) fn program() -> Vec<sock_filter> {
         std::env::consts::ARCH.try_into().expect("this architecture is supported");
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let rules = table().into_iter().map(|call| (call.number, compiled(call.rules)));
-    let filter = SeccompFilter::new(rules.collect::<BTreeMap<_, _>>(), refuse, SeccompAction::Allow, arch)
-        .expect("the two actions differ");
+    let filter =
+        SeccompFilter::new(rules.collect::<BTreeMap<_, _>>(), refuse, SeccompAction::Allow, arch)
+            .expect("the two actions differ");
     BpfProgram::try_from(filter).expect("the rules fit a program")
 }
 

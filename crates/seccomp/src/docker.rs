@@ -55,9 +55,7 @@ fn rules(call: &Conditional) -> Vec<Value> {
 
 fn repeats_an_argument(rule: &Rule) -> bool {
     let mut seen = [false; 6];
-    rule.iter().any(|condition| {
-        std::mem::replace(&mut seen[usize::from(condition.argument)], true)
-    })
+    rule.iter().any(|condition| std::mem::replace(&mut seen[usize::from(condition.argument)], true))
 }
 
 fn condition(condition: &arguments::Condition) -> Value {

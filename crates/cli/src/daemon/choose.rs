@@ -78,7 +78,11 @@ async fn either(
     let control = control.name();
     match docker(settings, instance).await {
         Ok(docker) => {
-            tracing::warn!(control, reason, "Docker is used: the native engine cannot enforce this");
+            tracing::warn!(
+                control,
+                reason,
+                "Docker is used: the native engine cannot enforce this"
+            );
             native.shutdown().await;
             Ok(docker)
         }

@@ -154,7 +154,10 @@ mod tests {
                 Exit::Data,
             ),
             (no_store(&StoreError::Corrupt { path, reason: "x".into() }), Exit::Data),
-            (no_engine(NATIVE, &EngineError::Internal("no user namespaces".into())), Exit::Unsupported),
+            (
+                no_engine(NATIVE, &EngineError::Internal("no user namespaces".into())),
+                Exit::Unsupported,
+            ),
             (no_engine(NATIVE, &EngineError::StorageFull("pool".into())), Exit::CannotWrite),
         ];
         for (failure, exit) in cases {

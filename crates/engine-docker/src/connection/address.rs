@@ -6,15 +6,8 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     Unix(PathBuf),
-    Tcp {
-        host: String,
-        port: u16,
-    },
-    Tls {
-        host: String,
-        port: u16,
-        files: TlsFiles,
-    },
+    Tcp { host: String, port: u16 },
+    Tls { host: String, port: u16, files: TlsFiles },
     Ssh(SshTarget),
 }
 

@@ -33,7 +33,9 @@ pub(super) fn translate(address: &Address, step: &'static str, error: Error) -> 
         Error::RequestTimeoutError => EngineError::Unavailable(format!(
             "Docker at {address} did not answer in time when asked to {step}"
         )),
-        Error::DockerStreamError { error } => refused(step, &Refusal { status: 500, message: error }),
+        Error::DockerStreamError { error } => {
+            refused(step, &Refusal { status: 500, message: error })
+        }
         Error::JsonDataError { message, .. } => {
             EngineError::Internal(format!("Docker's answer is not understood: {message}"))
         }

@@ -45,7 +45,8 @@ pub(crate) fn find(said: Option<&str>, around: &Surroundings<'_>) -> Result<Foun
     if let Some((name, source)) = chosen.or_else(current)
         && name != "default"
     {
-        let config = config.ok_or_else(|| wrong(format!("{source} is {name:?}, without a home")))?;
+        let config =
+            config.ok_or_else(|| wrong(format!("{source} is {name:?}, without a home")))?;
         return by_context(&config, &name, source);
     }
     let candidates = sockets(env);

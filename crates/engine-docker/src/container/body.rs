@@ -61,11 +61,7 @@ pub(crate) struct Workspace<'a> {
 
 pub(crate) fn body(recipe: Recipe<'_>) -> ContainerCreateBody {
     let spec = recipe.spec;
-    let command = config::arguments(
-        recipe.image_env.clone(),
-        recipe.egress.clone(),
-        recipe.fences,
-    );
+    let command = config::arguments(recipe.image_env.clone(), recipe.egress.clone(), recipe.fences);
     ContainerCreateBody {
         hostname: Some(spec.id.to_string()),
         image: Some(recipe.image.to_owned()),

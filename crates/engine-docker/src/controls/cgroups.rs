@@ -24,7 +24,12 @@ pub(super) fn findings(
             let swap = number(config.memory_swap);
             number(config.memory).filter(|memory| swap == Some(*memory))
         }),
-        judge("host_cpu_limit", &[limits.cpu_millis.into()], found(process, "cpu", cpu_millis), cpu),
+        judge(
+            "host_cpu_limit",
+            &[limits.cpu_millis.into()],
+            found(process, "cpu", cpu_millis),
+            cpu,
+        ),
         judge(
             "host_pids_limit",
             &[limits.pids.into()],

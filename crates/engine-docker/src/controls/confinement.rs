@@ -41,12 +41,7 @@ pub(crate) async fn confinement(
         program(process.as_ref(), &found),
     ];
     seen.extend(cgroups::findings(&spec.limits, process.as_ref(), &config));
-    Ok(Confinement {
-        expected: expected(parts, &spec),
-        without: without(parts, &spec),
-        seen,
-        spec,
-    })
+    Ok(Confinement { expected: expected(parts, &spec), without: without(parts, &spec), seen, spec })
 }
 
 pub(super) async fn inspect(
@@ -98,7 +93,8 @@ fn namespaces(process: Option<&Process>, config: &HostConfig) -> HostFinding {
         Some(shared) => finding(probe, false, format!("shared: {}", shared.join(", "))),
         None => {
             let own = |mode: &Option<String>| mode.as_deref().is_none_or(|mode| mode != "host");
-            let modes = [&config.pid_mode, &config.uts_mode, &config.ipc_mode, &config.network_mode];
+            let modes =
+                [&config.pid_mode, &config.uts_mode, &config.ipc_mode, &config.network_mode];
             let held = modes.into_iter().all(own);
             finding(probe, held, "out of sight; as Docker describes it")
         }
@@ -119,9 +115,8 @@ fn identity(parts: &Parts, process: Option<&Process>) -> HostFinding {
 fn program(process: Option<&Process>, found: &ContainerInspectResponse) -> HostFinding {
     let probe = "host_runner_program";
     let mounts = found.mounts.iter().flatten();
-    let mut runner = mounts.filter(|mount| {
-        mount.destination.as_deref() == Some(crate::container::RUNNER_DIRECTORY)
-    });
+    let mut runner = mounts
+        .filter(|mount| mount.destination.as_deref() == Some(crate::container::RUNNER_DIRECTORY));
     if runner.next().is_none_or(|mount| mount.rw != Some(false)) {
         return finding(probe, false, "its volume is writable");
     }

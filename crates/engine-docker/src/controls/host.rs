@@ -92,7 +92,8 @@ fn shortcomings(info: &SystemInfo, options: &[String], runtime: &str) -> Vec<Sho
     let mut lacks = |control, reason: &str, fix: &str| {
         found.push(Shortcoming { control, reason: reason.to_owned(), fix: fix.to_owned() });
     };
-    let controller = "mount the cgroup controller on Docker's host; `docker info` shows the warning";
+    let controller =
+        "mount the cgroup controller on Docker's host; `docker info` shows the warning";
     for (has, control, what) in [
         (info.memory_limit, Control::MemoryLimit, "memory"),
         (info.cpu_cfs_quota, Control::CpuLimit, "cpu"),

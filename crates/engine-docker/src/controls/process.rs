@@ -88,7 +88,10 @@ impl Process {
                 _ => return None,
             };
             // A mixed host has an empty v2 hierarchy beside the v1 ones.
-            place.join(format!("{controller}{}", marker(controllers, controller))).exists().then_some(place)
+            place
+                .join(format!("{controller}{}", marker(controllers, controller)))
+                .exists()
+                .then_some(place)
         })
     }
 }

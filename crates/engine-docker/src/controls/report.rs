@@ -195,9 +195,9 @@ fn measured(parts: &Parts, control: Control, seen: &Seen) -> Verdict {
             "loopback only",
             "it has a network",
         ),
-        Control::SeparateRunnerIdentity => {
-            in_force("the runner is root of the container with three capabilities; commands are not")
-        }
+        Control::SeparateRunnerIdentity => in_force(
+            "the runner is root of the container with three capabilities; commands are not",
+        ),
         other => missing(format!("{} is not measured", other.name()), BUG),
     }
 }

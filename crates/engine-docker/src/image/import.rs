@@ -43,7 +43,8 @@ pub(crate) async fn import(
         }
     };
     tokio::pin!(importing);
-    let tell = || progress(ImportProgress { bytes_done: done.load(Ordering::Relaxed), bytes_total });
+    let tell =
+        || progress(ImportProgress { bytes_done: done.load(Ordering::Relaxed), bytes_total });
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     let imported = loop {
         tokio::select! {

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use bollard::errors::Error;
 use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
 use sandbank_channel::RunnerClient;
-use sandbank_engine::{
-    Control, EngineError, Machine, MachineSpec, MachineState, NetworkMode,
-};
+use sandbank_engine::{Control, EngineError, Machine, MachineSpec, MachineState, NetworkMode};
 use tokio::time::timeout;
 
 use super::table::Entry;
@@ -86,12 +84,13 @@ async fn make_or_repair(
             Err(Obstacle::Fence(control, error)) => {
                 return Err(EngineError::ControlUnavailable { control, reason: error.to_string() });
             }
-            Err(
-                Obstacle::Missing(error) | Obstacle::OpenFiles(error) | Obstacle::Other(error),
-            ) => return Err(error),
+            Err(Obstacle::Missing(error) | Obstacle::OpenFiles(error) | Obstacle::Other(error)) => {
+                return Err(error);
+            }
         };
         tracing::debug!(id = %spec.id, %error, "a machine is made again");
         destroy::remove_all(parts, &spec.id).await?;
+        entry.begin_again();
     }
 }
 
@@ -115,7 +114,7 @@ async fn make(
             Some(kept) => !workspaces::exists(parts, kept).await?,
             None => false,
         };
-        make_container(parts, spec, &image).await?;
+        entry.set_container(make_container(parts, spec, &image).await?);
         is_new
     };
     let complaints = Complaints::of(&spec.id);
@@ -148,7 +147,7 @@ async fn make_container(
     parts: &Arc<Parts>,
     spec: &MachineSpec,
     image: &Facts,
-) -> Result<(), Obstacle> {
+) -> Result<String, Obstacle> {
     let instance = &parts.settings.instance;
     let mut labels = naming::machine_labels(instance, &spec.id);
     labels.insert(naming::SPEC.to_owned(), naming::spec_label(spec));
@@ -186,7 +185,7 @@ async fn make_container(
     for warning in made.warnings {
         tracing::warn!(id = %spec.id, warning, "Docker warns");
     }
-    Ok(())
+    Ok(made.id)
 }
 
 fn refused(parts: &Parts, spec: &MachineSpec, step: &'static str, error: Error) -> Obstacle {

@@ -24,6 +24,8 @@ struct Event {
 
 #[derive(Debug, Default, Deserialize)]
 struct Actor {
+    #[serde(rename = "ID", default)]
+    id: String,
     #[serde(rename = "Attributes", default)]
     attributes: HashMap<String, String>,
 }
@@ -91,6 +93,9 @@ async fn take(parts: &Arc<Parts>, event: Event) {
         return;
     };
     let Some(entry) = parts.table.get(&id) else { return };
+    if !entry.is_container(&event.actor.id) {
+        return;
+    }
     match event.action.as_str() {
         "oom" => entry.saw_oom_kill(),
         "die" => {
@@ -111,7 +116,11 @@ async fn look_at_all(parts: &Arc<Parts>) -> Result<(), EngineError> {
     let there: HashSet<&SandboxId> = found.iter().map(|container| &container.id).collect();
     for container in &found {
         let entry = parts.table.get_or_insert(&container.id, container.spec.clone());
-        if container.has_ended() && !entry.is_dead() {
+        // One that is being made says itself which is its.
+        if entry.busy.try_lock().is_ok() {
+            entry.set_container(container.name.clone());
+        }
+        if entry.is_container(&container.name) && container.has_ended() && !entry.is_dead() {
             let cause = death::cause(parts, &container.id, &entry, None).await;
             entry.set_dead(cause);
         }

@@ -18,8 +18,8 @@ pub(super) async fn to_test(parts: &Arc<Parts>) -> Result<Vec<ImageInfo>, Engine
     let default = images.iter().find(|image| Some(&image.name) == wanted).or(images.first());
     let default = default.map(|image| image.name.clone());
     let imported = parts.imported.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let tested = |image: &ImageInfo| Some(&image.name) == default.as_ref()
-        || imported.contains(&image.name);
+    let tested =
+        |image: &ImageInfo| Some(&image.name) == default.as_ref() || imported.contains(&image.name);
     Ok(images.into_iter().filter(tested).collect())
 }
 

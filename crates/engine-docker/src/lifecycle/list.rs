@@ -13,6 +13,8 @@ use crate::naming;
 /// A container of ours.
 pub(super) struct Container {
     pub(super) id: SandboxId,
+    /// The engine's own id.
+    pub(super) name: String,
     pub(super) state: MachineState,
     /// Made, but not started yet.
     is_new: bool,
@@ -55,7 +57,7 @@ pub(super) async fn containers(parts: &Parts) -> Result<Vec<Container>, EngineEr
             _ => MachineState::Dead,
         };
         let is_new = container.state == Some(Shown::CREATED);
-        Some(Container { id, state, is_new, spec })
+        Some(Container { id, name: container.id.unwrap_or_default(), state, is_new, spec })
     };
     Ok(listed.into_iter().filter_map(ours).collect())
 }
@@ -67,6 +69,7 @@ async fn volumes(parts: &Parts) -> Result<Vec<SandboxId>, EngineError> {
     let listed = parts.client.api().list_volumes(Some(options)).await;
     let listed = listed.map_err(parts.client.failed("list the volumes"))?;
     let volumes = listed.volumes.unwrap_or_default();
-    let machine = |volume: bollard::models::Volume| volume.labels.get(naming::SANDBOX)?.parse().ok();
+    let machine =
+        |volume: bollard::models::Volume| volume.labels.get(naming::SANDBOX)?.parse().ok();
     Ok(volumes.into_iter().filter_map(machine).collect())
 }

@@ -261,6 +261,7 @@ async fn known(parts: &Arc<Parts>, id: &SandboxId) -> Result<Arc<Entry>, EngineE
         Some(container) => {
             let ended = container.has_ended();
             let entry = parts.table.get_or_insert(id, container.spec);
+            entry.set_container(container.name);
             if ended {
                 let cause = death::cause(parts, id, &entry, None).await;
                 entry.set_dead(cause);

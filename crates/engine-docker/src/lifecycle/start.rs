@@ -42,7 +42,8 @@ pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, Engine
     });
     // Before anybody asks for one of them.
     for container in list::containers(&parts).await? {
-        parts.table.get_or_insert(&container.id, container.spec);
+        let entry = parts.table.get_or_insert(&container.id, container.spec);
+        entry.set_container(container.name);
     }
     events::follow(&parts);
     Ok(parts)

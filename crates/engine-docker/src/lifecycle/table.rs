@@ -22,6 +22,8 @@ pub(crate) struct Entry {
 #[derive(Default)]
 struct Known {
     spec: Option<MachineSpec>,
+    /// The engine's own id: what it tells of another container of the same name is old.
+    container: Option<String>,
     /// The stream that `create` opened, for the first `connect`.
     ready: Option<(Instant, Opened)>,
     /// Ends the link that was opened last.
@@ -43,6 +45,20 @@ impl Entry {
 
     pub(super) fn spec(&self) -> Option<MachineSpec> {
         self.known().spec.clone()
+    }
+
+    pub(super) fn set_container(&self, container: String) {
+        self.known().container = Some(container);
+    }
+
+    pub(super) fn is_container(&self, container: &str) -> bool {
+        self.known().container.as_deref() == Some(container)
+    }
+
+    /// Its container was removed, and another is about to be made.
+    pub(super) fn begin_again(&self) {
+        self.known().container = None;
+        self.death.send_replace(None);
     }
 
     pub(super) fn set_ready(&self, stream: Opened) {

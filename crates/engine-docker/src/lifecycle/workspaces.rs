@@ -23,9 +23,8 @@ pub(super) async fn all(parts: &Arc<Parts>) -> Result<Vec<WorkspaceInfo>, Engine
         let Some(id) = label.and_then(|id| id.parse::<WorkspaceId>().ok()) else { continue };
         // None: it was removed since.
         let Some(bytes) = usage(parts, &volume.name).await? else { continue };
-        let mine = |(workspace, user): &(WorkspaceId, SandboxId)| {
-            (*workspace == id).then(|| user.clone())
-        };
+        let mine =
+            |(workspace, user): &(WorkspaceId, SandboxId)| (*workspace == id).then(|| user.clone());
         let in_use_by = users.iter().filter_map(mine).collect();
         found.push(WorkspaceInfo { id, bytes, quota_bytes: None, in_use_by });
     }

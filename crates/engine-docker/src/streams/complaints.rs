@@ -47,7 +47,8 @@ impl Complaints {
 impl Heard {
     fn take_line(&mut self, id: &SandboxId, line: &[u8]) {
         // A line of a machine must not look like several of ours.
-        let text: String = String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).collect();
+        let text: String =
+            String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).collect();
         if self.lines < STDERR_LINES {
             tracing::warn!(%id, line = text, "a runner complains");
         } else if self.lines == STDERR_LINES {

@@ -27,9 +27,7 @@ pub(crate) async fn attach(
     let name = naming::container(id);
     let path = format!("/containers/{name}/attach?stream=1&stdin=1&stdout=1&stderr=1");
     match client.attach(&path).await? {
-        Ok(attached) => {
-            Ok(Cuttable::new(Frames::new(attached.wire, attached.read, complaints)))
-        }
+        Ok(attached) => Ok(Cuttable::new(Frames::new(attached.wire, attached.read, complaints))),
         Err(refusal) => Err(refused(id, &refusal)),
     }
 }

@@ -33,7 +33,8 @@ pub use resolve::Sources;
 pub use secret::Secret;
 pub use setting::{Check, Kind, Preset, Setting, Value};
 pub use settings::{
-    AuthSettings, DiskQuota, DockerSettings, EngineKind, LogFormat, LogSettings, NetworkSettings, PortSettings,
-    SandboxSettings, ServerSettings, SessionSettings, Settings, StorageKind, StorageSettings, load,
+    AuthSettings, DiskQuota, DockerSettings, EngineKind, LogFormat, LogSettings, NetworkSettings,
+    PortSettings, SandboxSettings, ServerSettings, SessionSettings, Settings, StorageKind,
+    StorageSettings, load,
 };
 pub use table::{TABLE, WITHOUT_EFFECT};

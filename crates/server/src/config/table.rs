@@ -13,11 +13,8 @@ const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 
 /// Known to sandboxd's users and accepted, but they have no effect here.
-pub const WITHOUT_EFFECT: &[&str] = &[
-    "SANDBOXD_DISABLE_AUTOBUILD",
-    "SANDBOXD_HOST_BIND_IP",
-    "SANDBOXD_REQUIRE_TOKEN",
-];
+pub const WITHOUT_EFFECT: &[&str] =
+    &["SANDBOXD_DISABLE_AUTOBUILD", "SANDBOXD_HOST_BIND_IP", "SANDBOXD_REQUIRE_TOKEN"];
 
 pub const TABLE: &[Setting] = &[
     Setting {
@@ -467,7 +464,9 @@ pub const TABLE: &[Setting] = &[
         aliases: &["SANDBOXD_DOCKER_SOCKET"],
         flag: Some("docker-host"),
         kind: Kind::Text(checks::DOCKER_HOST),
-        default: Preset::Computed("as the Docker CLI finds it: DOCKER_HOST, the current context, the usual sockets"),
+        default: Preset::Computed(
+            "as the Docker CLI finds it: DOCKER_HOST, the current context, the usual sockets",
+        ),
         help: "Where the Docker Engine listens: a socket's path, unix:///path, tcp://host:port or ssh://user@host.",
     },
     Setting {

@@ -208,10 +208,11 @@ fn names_in_the_table_are_unique_and_regular() {
     for row in TABLE {
         assert!(row.env.starts_with("SANDBANK_"), "{}", row.env);
         assert!(row.help.ends_with('.'), "{}", row.key);
-        let names =
-            [row.key, row.env].into_iter().chain(row.flag).chain(row.aliases.iter().copied());
+        let flag = row.flag.map(|flag| format!("--{flag}"));
+        let others = row.aliases.iter().copied().map(str::to_owned);
+        let names = [row.key, row.env].map(str::to_owned).into_iter().chain(flag).chain(others);
         for name in names {
-            assert!(seen.insert(name), "{name} stands twice");
+            assert!(seen.insert(name.clone()), "{name} stands twice");
         }
         if let Preset::Text(text) = row.default {
             assert!(row.parse(text).is_some(), "the default of {} is not allowed", row.key);
