@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-vm torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
+.PHONY: help setup serve daemon-image test test-vm test-vm-systemd torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
 
 # Where rustup puts cargo, for shells that have not been told; before an older cargo of the system.
 export HOME ?= /root
@@ -13,12 +13,17 @@ SANDBANK := target/release/sandbank
 
 help: ## List the targets
 	@echo 'usage: make <target>'
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: ## Build the release binary and start the server on this machine (ARGS="--port 9000")
 	@scripts/setup.sh
 	cargo build --release --locked --package sandbank-cli
 	$(SANDBANK) serve $(ARGS)
+
+daemon-image: ## The server's image for Docker, without a registry (as root; ARGS="tag")
+	@scripts/setup.sh
+	cargo build --release --locked --package sandbank-cli
+	@scripts/daemon-image.sh $(ARGS)
 
 test: ## Everything that guards a commit: format, lints, all tests
 	@scripts/setup.sh --test
@@ -32,6 +37,10 @@ torture: ## The longest suites at full length: 200 kills, 20 GiB of output, 1 00
 
 test-vm: ## The engine's tests on a pure cgroup v2 kernel, in a small VM under qemu (as root)
 	scripts/test-vm.sh
+
+test-vm-systemd: ## The service of deploy/ under a real systemd, in the same VM (as root)
+	cargo build --locked --package sandbank-cli
+	scripts/test-vm.sh --systemd
 
 lint: fmt-check clippy deny ## Format, lints, and the dependency policy of deny.toml
 

@@ -85,6 +85,7 @@ case "$level" in
         need perl-base perl
         need busybox-static busybox
         need docker.io dockerd docker
+        need docker-compose docker-compose
         ;;
     fuzz) need g++ c++ ;;
     schemathesis)
