@@ -4,7 +4,7 @@
 #   scripts/daemon-image.sh [tag [program]]
 #
 # What is in it comes from deploy/root.sh, what it says about itself from the Dockerfile's last
-# stage, so the two images cannot differ. Needs root, apt-get and a Docker CLI (DOCKER_HOST is heeded).
+# stage, so the two images cannot differ. Needs root and a Docker CLI (DOCKER_HOST is heeded).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tag=${1:-sandbank:latest}
@@ -37,7 +37,8 @@ while IFS= read -r line; do
             cp --archive "$work/image/${BASH_REMATCH[2]}/." "$to"
             chown --recursive "${BASH_REMATCH[1]}" "$to"
             ;;
-        LABEL* | ENV* | USER* | VOLUME* | EXPOSE* | STOPSIGNAL* | HEALTHCHECK* | ENTRYPOINT* | CMD*)
+        'STOPSIGNAL SIGTERM') ;; # what Docker does anyway; an import cannot say it
+        LABEL* | ENV* | USER* | VOLUME* | EXPOSE* | HEALTHCHECK* | ENTRYPOINT* | CMD*)
             changes+=(--change "$line")
             ;;
         *) fail "this line of deploy/Dockerfile is not understood: $line" ;;

@@ -16,6 +16,8 @@ const IMAGE: &str = "sandbank-test";
 const URL: &str = "http://127.0.0.1:8080";
 const RANGE: &str = "20000-20003";
 
+const NOTHING: Vec<String> = Vec::new();
+
 /// Starting includes the self-test, on a machine that may be busy.
 const UP: Duration = Duration::from_secs(180);
 
@@ -51,7 +53,7 @@ struct Host {
 impl Host {
     /// With the two images there: the server's, and one for sandboxes.
     fn prepare() -> Option<Self> {
-        if !there_is("docker-compose") || !there_is("apt-get") {
+        if !there_is("docker-compose") {
             return None;
         }
         let docker = PrivateDocker::start(false).unwrap()?;
@@ -78,6 +80,11 @@ impl Host {
     }
 
     fn compose(&self, token: Option<&str>, words: &[&str]) -> Output {
+        let files = ["--file", "deploy/compose.yaml", "--file", "deploy/compose.dev.yaml"];
+        self.compose_with(&files, token, words)
+    }
+
+    fn compose_with(&self, files: &[&str], token: Option<&str>, words: &[&str]) -> Output {
         let group = {
             use std::os::unix::fs::MetadataExt;
             std::fs::metadata(self.docker.socket()).unwrap().gid()
@@ -85,7 +92,7 @@ impl Host {
         let mut command = Command::new("docker-compose");
         command
             .args(["--project-name", PROJECT])
-            .args(["--file", "deploy/compose.yaml", "--file", "deploy/compose.dev.yaml"])
+            .args(files)
             .args(words)
             .current_dir(repository())
             .env_clear()
@@ -149,12 +156,12 @@ impl Host {
         .unwrap();
     }
 
-    /// Of any server: containers, volumes and networks.
-    fn left_by_sandboxes(&self) -> Vec<String> {
+    /// Containers, volumes and networks.
+    fn labelled(&self, label: &str) -> Vec<String> {
         let lists = [&["ps", "--all"][..], &["volume", "ls"], &["network", "ls"]];
         let of = |list: &[&str]| {
-            let filter = &["--quiet", "--filter", "label=sandbank.sandbox"];
-            self.docker.said(&[list, filter].concat()).unwrap()
+            let filter = format!("label={label}");
+            self.docker.said(&[list, &["--quiet", "--filter", &filter]].concat()).unwrap()
         };
         let said = lists.map(of).join("\n");
         said.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
@@ -168,6 +175,11 @@ async fn in_a_container_the_server_keeps_its_sandboxes_over_restarts_and_removal
     let refused = host.compose(None, &["up", "--detach", "--no-build"]);
     assert!(!refused.status.success());
     assert!(text(&refused.stderr).contains("set SANDBOXD_ADMIN_TOKEN to"), "{refused:?}");
+
+    // Only the file for development shows the API to the host.
+    let alone = host.compose_with(&["--file", "deploy/compose.yaml"], Some(TOKEN), &["config"]);
+    let both = host.compose(Some(TOKEN), &["config"]);
+    assert_eq!([alone, both].map(|config| done(&config).contains("8080")), [false, true]);
 
     host.up().await;
     let hardened = "{{.HostConfig.ReadonlyRootfs}} {{.Config.User}} {{.HostConfig.CapDrop}}";
@@ -191,13 +203,15 @@ async fn in_a_container_the_server_keeps_its_sandboxes_over_restarts_and_removal
     host.page(&format!("{url}/file"), "kept").await;
 
     done(&host.compose(Some(TOKEN), &["down"]));
-    assert_ne!(host.left_by_sandboxes(), Vec::<String>::new(), "they outlive the server");
+    assert_ne!(host.labelled("sandbank.sandbox"), NOTHING, "they outlive the server");
     host.up().await;
     host.page(&format!("{url}/file"), "kept").await;
 
-    host.sandbank(&["rm", "--all"]);
-    assert_eq!(host.left_by_sandboxes(), Vec::<String>::new());
+    let remove = ["exec", "-T", "sandbank", "sandbank", "rm", "--all"];
+    done(&host.compose(Some(TOKEN), &remove));
+    assert_eq!(host.labelled("sandbank.sandbox"), NOTHING);
     done(&host.compose(Some(TOKEN), &["down", "--volumes"]));
+    assert_eq!(host.labelled("sandbank.instance"), NOTHING);
     assert_eq!(host.docker.said(&["ps", "--all", "--quiet"]).unwrap(), "");
 }
 
