@@ -5,30 +5,48 @@
 mod support;
 
 use sandbank_engine::{Control, Engine, NetworkMode, Standing};
-use sandbank_orchestrator::containment::{ProbeStanding, attack_all};
-use support::{TestEngine, image};
-use tokio_util::sync::CancellationToken;
+use sandbank_protocol::containment::{Finding, Outcome, PROBES, PROGRAM, WORD};
+use support::{TestEngine, run};
 
 /// Probes that prove nothing here, and why that is known.
 const NOT_CLAIMED: [&str; 3] = ["nested_user_namespace", "host_identity", "host_ownership"];
 const NOT_TRIED: [&str; 2] = ["disk_fill", "runner_program"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_attack_on_a_canary_fails() {
+async fn every_attack_on_a_machine_fails() {
     let Some(test) = TestEngine::start().await else { return };
-    let leaving = CancellationToken::new();
-    let report = attack_all(&*test.engine, &image(), &leaving).await.unwrap();
-    let named = |standing: ProbeStanding| {
-        let probes = report.probes.iter().filter(move |probe| probe.standing == standing);
-        probes.map(|probe| format!("{}: {}", probe.probe, probe.evidence)).collect::<Vec<_>>()
-    };
-    assert_eq!(named(ProbeStanding::Failed), Vec::<String>::new());
-    for (standing, known) in
-        [(ProbeStanding::NotClaimed, &NOT_CLAIMED[..]), (ProbeStanding::NotTried, &NOT_TRIED[..])]
-    {
-        for probe in report.probes.iter().filter(|probe| probe.standing == standing) {
-            assert!(known.contains(&probe.probe.as_str()), "{}: {}", probe.probe, probe.evidence);
+    for network in [NetworkMode::None, NetworkMode::Default] {
+        let id = test.create_with(|spec| spec.network = network).await.id;
+        let confinement = test.engine.confinement(&id).await.unwrap();
+        let plan = serde_json::to_string(&confinement.battery_plan(true)).unwrap();
+        let client = test.client(&id).await;
+        let output = run(&client, &[PROGRAM, WORD, &plan]).await;
+        let inside: Vec<Finding> =
+            output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        // Again: after the attacks it must still be so.
+        let confinement = test.engine.confinement(&id).await.unwrap();
+        for probe in PROBES {
+            let finding = confinement.finding(probe, &inside).expect(probe.name);
+            let shown = format!("{}: {}", probe.name, finding.evidence);
+            match finding.outcome {
+                Outcome::Held => {}
+                Outcome::Failed => {
+                    let known = confinement.without.iter();
+                    let known = known.map(|(control, _)| control.name()).collect::<Vec<_>>();
+                    assert!(NOT_CLAIMED.contains(&probe.name), "{shown}");
+                    assert!(known.contains(&probe.control), "{shown}");
+                }
+                Outcome::NotTried => {
+                    let other = match network {
+                        NetworkMode::None => "private_addresses",
+                        NetworkMode::Default => "loopback_only",
+                    };
+                    let known = NOT_TRIED.contains(&probe.name) || probe.name == other;
+                    assert!(known, "{shown}");
+                }
+            }
         }
+        test.engine.destroy(&id).await.unwrap();
     }
     test.finish().await;
 }

@@ -181,8 +181,8 @@ async fn two_engines_on_one_docker_do_not_touch_each_other_s() {
     let ids = |machines: Vec<sandbank_engine::Machine>| {
         machines.into_iter().map(|machine| machine.id).collect::<Vec<_>>()
     };
-    assert_eq!(ids(one.engine.list().await.unwrap()), [a.id.clone()]);
-    assert_eq!(ids(two.engine.list().await.unwrap()), [b.id.clone()]);
+    assert_eq!(ids(one.engine.list().await.unwrap()), std::slice::from_ref(&a.id));
+    assert_eq!(ids(two.engine.list().await.unwrap()), std::slice::from_ref(&b.id));
     let foreign = one.engine.connect(&b.id).await.err().unwrap();
     assert!(matches!(foreign, EngineError::NotFound(_)), "{foreign}");
     assert_eq!(two.sh(&b.id, "echo mine").await.stdout, "mine\n");

@@ -43,7 +43,7 @@ pub fn docker_profile(packet_filter: bool) -> String {
 /// than the rule: such a call is left to the runner's program as a whole.
 fn rules(call: &Conditional) -> Vec<Value> {
     let name = names::plain(call.name);
-    if call.rules.iter().any(|rule| repeats_an_argument(rule)) {
+    if call.rules.iter().any(repeats_an_argument) {
         return vec![json!({ "names": [name], "action": ALLOW })];
     }
     let entry = |rule: &Rule| {

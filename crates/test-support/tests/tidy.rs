@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of ours each crate may use. Engines never see HTTP, handlers never see an engine's
 /// inside, the runner knows neither: a new arrow is a decision, made here.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
     ("runner", &["channel", "protocol", "rooted-fs"]),
@@ -19,7 +19,9 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("channel", &["protocol"]),
     ("engine", &["protocol"]),
     ("fault-points", &[]),
-    ("engine-native", &["engine", "fault-points", "protocol", "runner-binary"]),
+    ("seccomp", &[]),
+    ("engine-native", &["engine", "fault-points", "protocol", "runner-binary", "seccomp"]),
+    ("engine-docker", &["channel", "engine", "protocol", "runner-binary", "seccomp"]),
     ("store", &["engine"]),
     ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),
     ("server", &["channel", "engine", "orchestrator", "protocol", "store"]),
@@ -28,6 +30,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
         &[
             "bench",
             "engine",
+            "engine-docker",
             "engine-native",
             "fault-points",
             "orchestrator",
