@@ -65,7 +65,8 @@ impl HostPorts {
     pub(crate) fn put_last(&self, ports: &[u16]) {
         let Some(places) = &self.places else { return };
         let mut free = places.free.lock();
-        let (last, first): (Vec<u16>, Vec<u16>) = free.iter().partition(|port| ports.contains(port));
+        let (last, first): (Vec<u16>, Vec<u16>) =
+            free.iter().partition(|port| ports.contains(port));
         *free = first.into_iter().chain(last).collect();
     }
 
