@@ -75,15 +75,17 @@ mkdir "$vm/tests"
 if [ "${1:-}" = --systemd ]; then
   cp scripts/vm-systemd.sh deploy/sandbank.service target/debug/sandbank "$vm/tests/"
   echo 'bash /t/vm-systemd.sh' > "$vm/tests/run.sh"
-else {
-  echo "cd /tmp; failed=0"
-  for binary in "$@"; do
-    name=$(basename "$binary")
-    cp "$binary" "$vm/tests/$name"
-    echo "echo '== $name'; /t/$name --test-threads=1 || failed=1"
-  done
-  echo 'exit $failed'
-} > "$vm/tests/run.sh"; fi
+else
+  {
+    echo "cd /tmp; failed=0"
+    for binary in "$@"; do
+      name=$(basename "$binary")
+      cp "$binary" "$vm/tests/$name"
+      echo "echo '== $name'; /t/$name --test-threads=1 || failed=1"
+    done
+    echo 'exit $failed'
+  } > "$vm/tests/run.sh"
+fi
 size=$(($(du -sm "$vm/tests" | cut -f1) + 64))
 mke2fs -q -F -t ext4 -d "$vm/tests" "$vm/tests.img" "${size}M"
 

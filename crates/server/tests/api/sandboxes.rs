@@ -158,9 +158,10 @@ async fn a_listed_port_is_published_and_others_are_not_found() {
 /// host by which the caller came.
 #[tokio::test]
 async fn the_url_of_a_port_has_the_best_host_that_is_known() {
-    const ANYWHERE: (&str, &str) = ("SANDBOXD_PUBLISH_HOST_IP", "0.0.0.0");
-    const BEHIND: (&str, &str) = ("SANDBANK_PORT_LISTEN_ADDRESS", "0.0.0.0");
-    let rows: &[(&[(&str, &str)], &str, &str)] = &[
+    type Variable = (&'static str, &'static str);
+    const ANYWHERE: Variable = ("SANDBOXD_PUBLISH_HOST_IP", "0.0.0.0");
+    const BEHIND: Variable = ("SANDBANK_PORT_LISTEN_ADDRESS", "0.0.0.0");
+    let rows: &[(&[Variable], &str, &str)] = &[
         (&[], "localhost", "http://127.0.0.1"),
         (&[ANYWHERE], "localhost:9", "http://localhost"),
         (&[ANYWHERE], "[::1]:9", "http://[::1]"),
