@@ -83,6 +83,8 @@ fn every_probe_fails_where_nothing_confines() {
         fill: Some(1 << 20),
         loopback_only: true,
         private: private.to_vec(),
+        cgroups_shown: false,
+        runner_shown: false,
     });
     for probe in PROBES.iter().filter(|probe| probe.side == Side::Inside) {
         let finding = &findings[probe.name];

@@ -199,7 +199,8 @@ fn hold() -> anyhow::Result<(u32, mpsc::Sender<()>, JoinHandle<()>)> {
     let holder = std::thread::spawn(move || {
         let spawned = Command::new("unshare")
             .args(["--mount", "--pid", "--net", "--fork", "--mount-proc", "--kill-child"])
-            .args(["--propagation", "private", "sh", "-c", HOLD])
+            // Not private: what the host unmounts must not live on in this copy.
+            .args(["--propagation", "slave", "sh", "-c", HOLD])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -228,17 +229,22 @@ fn first_child(parent: u32) -> Option<i32> {
     children.split(' ').next()?.parse().ok()
 }
 
-/// They are empty as soon as the last process of the namespace is gone.
+/// They are empty a moment after the last process of the namespace is gone.
 fn remove_cgroups(name: &str) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let cgroups = mounts.lines().filter(|line| line.contains(" - cgroup"));
+    let deadline = Instant::now() + START_DEADLINE;
     for point in cgroups.filter_map(|line| line.split(' ').nth(4)) {
         let top = PathBuf::from(format!("{point}{name}"));
-        let children = fs::read_dir(&top).into_iter().flatten().flatten();
-        for child in children.filter(|entry| entry.path().is_dir()) {
-            let _ = fs::remove_dir(child.path());
+        while top.is_dir() && Instant::now() < deadline {
+            let children = fs::read_dir(&top).into_iter().flatten().flatten();
+            for child in children.filter(|entry| entry.path().is_dir()) {
+                let _ = fs::remove_dir(child.path());
+            }
+            if fs::remove_dir(&top).is_err() {
+                std::thread::sleep(POLL);
+            }
         }
-        let _ = fs::remove_dir(top);
     }
 }
 

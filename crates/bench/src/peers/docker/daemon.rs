@@ -39,7 +39,7 @@ impl DockerDaemon {
         fs::create_dir_all(ETC)?;
         let mut command = process::bare(&["unshare", "--mount", "--pid", "--fork"])?;
         command
-            .args(["--mount-proc", "--kill-child", "--propagation", "private"])
+            .args(["--mount-proc", "--kill-child", "--propagation", "slave"])
             .args(["sh", "-c", INSIDE, "sh"])
             .arg(program)
             .arg("--host")
