@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup serve images test test-docker test-vm torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
+.PHONY: help setup serve images daemon-image test test-docker test-vm test-vm-systemd torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
 
 # Where rustup puts cargo, for shells that have not been told; before an older cargo of the system.
 export HOME ?= /root
@@ -14,7 +14,7 @@ DOCKER_SUITES := never_lies shells commands lifecycle survives ports sandboxd_co
 
 help: ## List the targets
 	@echo 'usage: make <target>'
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: ## Build the release binary and start the server on this machine (ARGS="--port 9000")
 	@scripts/setup.sh
@@ -25,6 +25,11 @@ images: ## Build base, node24 and python3.13 without a container registry, and i
 	@scripts/setup.sh --images
 	cargo build --release --locked --package sandbank-cli
 	@scripts/images.sh $(ARGS)
+
+daemon-image: ## The server's image for Docker, without a registry (as root; ARGS="tag")
+	@scripts/setup.sh
+	cargo build --release --locked --package sandbank-cli
+	@scripts/daemon-image.sh $(ARGS)
 
 test: ## Everything that guards a commit: format, lints, all tests
 	@scripts/setup.sh --test
@@ -42,6 +47,10 @@ test-docker: ## The suites that know no engine, over a Docker of the tests' own 
 
 test-vm: ## The engine's tests on a pure cgroup v2 kernel, in a small VM under qemu (as root)
 	scripts/test-vm.sh
+
+test-vm-systemd: ## The service of deploy/ under a real systemd, in the same VM (as root)
+	cargo build --locked --package sandbank-cli
+	scripts/test-vm.sh --systemd
 
 lint: fmt-check clippy deny ## Format, lints, and the dependency policy of deny.toml
 

@@ -88,6 +88,7 @@ case "$level" in
         need busybox-static busybox
         into=peers
         need docker.io dockerd docker
+        need docker-compose docker-compose
         ;;
     fuzz) need g++ c++ ;;
     images)

@@ -28,6 +28,7 @@ Look after sandboxes:
 
 This machine:
   serve        Start the server
+  health       Ask whether the server serves
   doctor       Check what this machine can enforce
   bench        Measure this machine
   config       Show and check the configuration
@@ -83,6 +84,8 @@ pub(crate) enum Command {
     Workspace(commands::workspace::WorkspaceArgs),
     /// Start the server
     Serve(commands::serve::ServeArgs),
+    /// Ask whether the server serves
+    Health(commands::health::HealthArgs),
     /// Check what this machine can enforce
     Doctor(commands::doctor::DoctorArgs),
     /// Measure this machine

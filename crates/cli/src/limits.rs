@@ -17,6 +17,9 @@ pub(crate) const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// How long a probe for a running server may take before `run` starts its own.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_millis(800);
 
+/// A server that takes longer to say how it is counts as gone.
+pub(crate) const HEALTH_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// A server that has begun to start is waited for this long, looking this often.
 pub(crate) const STARTING_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) const PROBE_PAUSE: Duration = Duration::from_millis(50);

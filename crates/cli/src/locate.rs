@@ -3,6 +3,8 @@
 //! A token is only sent where its data directory says that the server is: the holder of the
 //! directory's lock wrote the address there itself. Elsewhere only `SANDBANK_TOKEN` is used.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use sandbank_server::TokenFile;
 use sandbank_server::config::{self, Secret, Settings, Sources};
 use tokio::time::Instant;
@@ -68,7 +70,7 @@ pub(crate) async fn running(settings: &Settings) -> Result<Found, Failure> {
 /// A server at the usual address whose data directory we cannot see: only a token from the
 /// environment is for it.
 async fn stranger(settings: &Settings) -> Result<Found, Failure> {
-    let url = format!("http://{}", settings.server.bind);
+    let url = usual_address(settings);
     let token = token_from_environment();
     let has_token = token.is_some();
     let client = Client::new(&url, token)?;
@@ -78,6 +80,25 @@ async fn stranger(settings: &Settings) -> Result<Found, Failure> {
         Ok(_) => Found::Closed { url },
         Err(_) => Found::Nothing,
     })
+}
+
+/// Where a server of this data directory listens or, as far as can be seen, would.
+pub(crate) fn address(settings: &Settings) -> String {
+    match holder(&settings.data_dir) {
+        Holder::Server(url) => url,
+        _ => usual_address(settings),
+    }
+}
+
+/// One that listens everywhere is asked at the loopback address: it answers to no other name.
+fn usual_address(settings: &Settings) -> String {
+    let mut bind = settings.server.bind;
+    match bind.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => bind.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => bind.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    format!("http://{bind}")
 }
 
 fn token_from_environment() -> Option<Secret> {

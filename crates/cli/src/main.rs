@@ -90,6 +90,7 @@ async fn with_runtime(context: &Context, command: Command) -> Result<u8, Failure
         Command::Image(args) => commands::image::run(context, args).await,
         Command::Workspace(args) => commands::workspace::run(context, args).await,
         Command::Serve(args) => commands::serve::run(context, args).await,
+        Command::Health(args) => commands::health::run(context, args).await,
         Command::Doctor(args) => commands::doctor::run(context, args).await,
         Command::Bench(args) => commands::bench::run(context, args).await,
         Command::Completions(_) | Command::Config(_) | Command::Token(_) => {

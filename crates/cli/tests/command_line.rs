@@ -180,6 +180,14 @@ fn a_reader_that_goes_away_is_no_error_worth_words() {
 }
 
 #[test]
+fn a_server_that_is_not_there_is_not_healthy() {
+    refused(&run(&["health"]), 69, "http://127.0.0.1:", "sandbank serve");
+    let dir = tempfile::tempdir().unwrap();
+    let everywhere = sandbank(&dir, &["health"]).env("SANDBANK_HOST", "0.0.0.0").output().unwrap();
+    refused(&everywhere, 69, "http://127.0.0.1:", "sandbank serve");
+}
+
+#[test]
 fn the_token_is_only_there_after_a_first_start() {
     refused(&run(&["token"]), 77, "there is no token yet", "sandbank serve");
 }

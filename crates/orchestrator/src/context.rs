@@ -13,6 +13,7 @@ use crate::containment::Clearance;
 use crate::events::EventLog;
 use crate::lifecycle::Rules;
 use crate::pool::Pool;
+use crate::ports::HostPorts;
 use crate::registry::Registry;
 use crate::turns::Turns;
 
@@ -26,6 +27,7 @@ pub(crate) struct Context {
     pub(crate) registry: Registry,
     pub(crate) turns: Turns,
     pub(crate) pool: Pool,
+    pub(crate) host_ports: HostPorts,
     pub(crate) acquired: Acquired,
     pub(crate) clearance: Clearance,
     /// Ends the sweep, the filling of the pool, and tests of containment.

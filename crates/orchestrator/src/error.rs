@@ -32,6 +32,8 @@ pub enum OrchestratorError {
     PortNotAllowed { id: SandboxId, port: u16 },
     #[error("failed to publish port {port}: {reason}")]
     PublishFailed { port: u16, reason: String },
+    #[error("failed to publish port {port}: all host ports of ports.range, {range}, are taken")]
+    NoHostPort { port: u16, range: String },
     #[error("the sandbox was not ready within {0:?}")]
     CreateTimedOut(Duration),
     #[error("sandbox {0} is still being stopped")]
@@ -82,6 +84,7 @@ impl OrchestratorError {
             Self::KeptWorkspace => "unauthorized",
             Self::PortNotAllowed { .. } => "port_not_allowed",
             Self::PublishFailed { .. } => "publish_failed",
+            Self::NoHostPort { .. } => "no_host_port",
             Self::CreateTimedOut(_) => "create_timed_out",
             Self::StillStopping(_) => "still_stopping",
             Self::ShuttingDown => "shutting_down",
@@ -108,6 +111,9 @@ impl OrchestratorError {
             Self::PortNotAllowed { port, .. } => {
                 format!("name port {port} in `ports` when the sandbox is created")
             }
+            Self::NoHostPort { .. } => {
+                "close a port, stop a sandbox, or widen ports.range (SANDBANK_PORT_RANGE)".into()
+            }
             Self::CreateTimedOut(_) | Self::StillStopping(_) => "try again later".into(),
             Self::ShuttingDown => "try again when the daemon is back".into(),
             Self::Untested(_) => "the daemon goes on trying to test it; try again later".into(),
@@ -125,6 +131,7 @@ impl OrchestratorError {
     pub fn retryable(&self) -> bool {
         match self {
             Self::AtLimit { .. }
+            | Self::NoHostPort { .. }
             | Self::CreateTimedOut(_)
             | Self::StillStopping(_)
             | Self::ShuttingDown

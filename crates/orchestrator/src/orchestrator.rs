@@ -22,6 +22,7 @@ use crate::create::Kept;
 use crate::events::EventLog;
 use crate::lifecycle::{Rules, Standing};
 use crate::pool::{self, Pool};
+use crate::ports::HostPorts;
 use crate::registry::Registry;
 use crate::sandbox::{Message, SharedSandbox};
 use crate::turns::Turns;
@@ -64,6 +65,7 @@ impl Orchestrator {
             registry: Registry::default(),
             turns: Turns::new(creates),
             pool: Pool::new(&settings.pool),
+            host_ports: HostPorts::new(settings.port_range.clone()),
             acquired: Acquired::default(),
             clearance: Clearance::default(),
             leaving: CancellationToken::new(),

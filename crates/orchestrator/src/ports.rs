@@ -2,6 +2,7 @@
 //! connection. Raw bytes both ways, so WebSocket and event streams pass; half-closes are kept.
 
 mod connection;
+mod host_port;
 mod listener;
 
 use std::collections::BTreeMap;
@@ -10,12 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sandbank_fault_points::Point;
 use sandbank_store::PortRow;
 use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::effects::reach;
 use crate::sandbox::SharedSandbox;
 use crate::{OrchestratorError, Published};
+use host_port::{HostPort, Unbound};
+
+pub(crate) use host_port::HostPorts;
 
 /// The ports of one sandbox.
 #[derive(Default)]
@@ -27,8 +32,15 @@ pub(crate) struct PortTable {
 
 #[derive(Default)]
 struct Listening {
-    ports: BTreeMap<u16, (Published, CancellationToken)>,
+    ports: BTreeMap<u16, Open>,
     closed: Option<Closed>,
+}
+
+struct Open {
+    published: Published,
+    stop: CancellationToken,
+    /// Has the host port until it ends.
+    serving: JoinHandle<()>,
 }
 
 /// Why nothing is published any more.
@@ -42,7 +54,7 @@ enum Closed {
 
 impl PortTable {
     pub(crate) fn published(&self) -> Vec<Published> {
-        self.listening().ports.values().map(|(published, _)| *published).collect()
+        self.listening().ports.values().map(|open| open.published).collect()
     }
 
     /// Stops listening and cuts every connection, for good.
@@ -58,7 +70,7 @@ impl PortTable {
     fn cut(&self, closed: Closed) {
         let mut listening = self.listening();
         listening.closed = Some(closed);
-        std::mem::take(&mut listening.ports).into_values().for_each(|(_, stop)| stop.cancel());
+        std::mem::take(&mut listening.ports).into_values().for_each(|open| open.stop.cancel());
     }
 
     fn listening(&self) -> MutexGuard<'_, Listening> {
@@ -75,10 +87,10 @@ pub(crate) async fn publish(
     let (context, sandbox) = (context.clone(), sandbox.clone());
     whole(async move {
         let _gate = sandbox.ports.gate.lock().await;
-        let existing = sandbox.ports.listening().ports.get(&port).map(|(published, _)| *published);
+        let existing = sandbox.ports.listening().ports.get(&port).map(|open| open.published);
         match existing {
             Some(published) => Ok(published),
-            None => listen(&context, &sandbox, port, 0).await,
+            None => listen(&context, &sandbox, port, None).await,
         }
     })
     .await
@@ -100,8 +112,8 @@ async fn whole<T: Send + 'static>(
 pub(crate) async fn republish(context: &Arc<Context>, sandbox: &SharedSandbox, row: PortRow) {
     let _gate = sandbox.ports.gate.lock().await;
     let PortRow { port, host_port } = row;
-    let Err(error) = listen(context, sandbox, port, host_port).await else { return };
-    let moved = listen(context, sandbox, port, 0).await;
+    let Err(error) = listen(context, sandbox, port, Some(host_port)).await else { return };
+    let moved = listen(context, sandbox, port, None).await;
     let detail = json!({
         "port": port,
         "from": host_port,
@@ -116,15 +128,10 @@ async fn listen(
     context: &Arc<Context>,
     sandbox: &SharedSandbox,
     port: u16,
-    host_port: u16,
+    host_port: Option<u16>,
 ) -> Result<Published, OrchestratorError> {
     let address = context.settings.publish_address;
-    let failed = |error: std::io::Error| OrchestratorError::PublishFailed {
-        port,
-        reason: format!("{address}:{host_port}: {error}"),
-    };
-    let listener = tokio::net::TcpListener::bind((address, host_port)).await.map_err(failed)?;
-    let host_port = listener.local_addr().map_err(failed)?.port();
+    let (host, host_port) = bind(context, port, host_port).await?;
     reach(Point::PortBound)?;
     let published = Published { port, host_port, address };
     context.store.ports().put(sandbox.id(), PortRow { port, host_port }).await?;
@@ -133,17 +140,40 @@ async fn listen(
     let closed = {
         let mut listening = sandbox.ports.listening();
         if listening.closed.is_none() {
-            listening.ports.insert(port, (published, stop.clone()));
+            let serving = listener::serve(sandbox.clone(), host, port, stop.clone());
+            let serving = tokio::spawn(serving);
+            listening.ports.insert(port, Open { published, stop, serving });
         }
         listening.closed
     };
     if let Some(closed) = closed {
         return Err(too_late(context, sandbox, port, closed).await);
     }
-    tokio::spawn(listener::serve(sandbox.clone(), listener, port, stop));
     let detail = json!({ "port": port, "host_port": host_port, "address": address });
     context.events.emit("port.published", Some(sandbox.id()), detail);
     Ok(published)
+}
+
+/// On `host_port`, or on any.
+async fn bind(
+    context: &Context,
+    port: u16,
+    host_port: Option<u16>,
+) -> Result<(HostPort, u16), OrchestratorError> {
+    let address = context.settings.listen_address();
+    let bound = match host_port {
+        Some(host_port) => context.host_ports.exactly(address, host_port).await,
+        None => context.host_ports.any(address).await,
+    };
+    let failed = |reason: String| OrchestratorError::PublishFailed { port, reason };
+    let host = bound.map_err(|unbound| match unbound {
+        Unbound::Exhausted(range) => {
+            OrchestratorError::NoHostPort { port, range: host_port::shown(&range) }
+        }
+        other => failed(other.to_string()),
+    })?;
+    let number = host.listener.local_addr().map_err(|error| failed(error.to_string()))?.port();
+    Ok((host, number))
 }
 
 /// The sandbox was closed while its port was written down. Its end may have forgotten its ports
@@ -167,7 +197,7 @@ async fn too_late(
     cause.map_or(OrchestratorError::ShuttingDown, |cause| sandbox.gone(cause))
 }
 
-/// Idempotent.
+/// Idempotent. The host port is free when this is over.
 pub(crate) async fn unpublish(
     context: &Arc<Context>,
     sandbox: &SharedSandbox,
@@ -177,8 +207,11 @@ pub(crate) async fn unpublish(
     whole(async move {
         let _gate = sandbox.ports.gate.lock().await;
         context.store.ports().remove(sandbox.id(), port).await?;
-        if let Some((_, stop)) = sandbox.ports.listening().ports.remove(&port) {
-            stop.cancel();
+        let open = sandbox.ports.listening().ports.remove(&port);
+        if let Some(open) = open {
+            open.stop.cancel();
+            // Whoever is told that the port is closed finds it closed.
+            let _ = open.serving.await;
             context.events.emit("port.unpublished", Some(sandbox.id()), json!({ "port": port }));
         }
         Ok(())

@@ -29,6 +29,7 @@ const DEATH_ANSWER: Duration = Duration::from_millis(200);
 pub(crate) async fn reconcile(context: &Arc<Context>) -> Result<(), OrchestratorError> {
     let machines = context.engine.list().await?;
     let standing: HashMap<_, _> = machines.iter().map(|m| (m.id.clone(), m.state)).collect();
+    context.host_ports.put_last(&context.store.ports().host_ports().await?);
     for row in context.store.sandboxes().open().await? {
         let machine = standing.get(&row.id).copied();
         take_over(context, &row, machine).await?;

@@ -1,6 +1,7 @@
 //! What a configuration decides about sandboxes' lives.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::PoolEntry;
@@ -25,10 +26,21 @@ pub struct Settings {
     pub concurrent_creates: Option<usize>,
     /// Machines to keep ready; none by default.
     pub pool: Vec<PoolEntry>,
-    /// Where published ports listen.
+    /// Where published ports are reached.
     pub publish_address: IpAddr,
+    /// Where they are listened on, if elsewhere: what a container publishes at an address of its
+    /// host, it listens on at its own.
+    pub listen_address: Option<IpAddr>,
+    /// The host ports there are to listen on; any when absent.
+    pub port_range: Option<RangeInclusive<u16>>,
     /// Dead sandboxes of which a post-mortem is kept.
     pub keep_post_mortems: usize,
+}
+
+impl Settings {
+    pub(crate) fn listen_address(&self) -> IpAddr {
+        self.listen_address.unwrap_or(self.publish_address)
+    }
 }
 
 impl Default for Settings {
@@ -44,6 +56,8 @@ impl Default for Settings {
             concurrent_creates: None,
             pool: Vec::new(),
             publish_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            listen_address: None,
+            port_range: None,
             keep_post_mortems: 200,
         }
     }

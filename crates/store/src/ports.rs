@@ -40,6 +40,16 @@ impl Ports<'_> {
             .map_err(|error| self.db.failed(error))
     }
 
+    /// Of all sandboxes.
+    pub async fn host_ports(&self) -> Result<Vec<u16>, StoreError> {
+        let ports: Vec<i64> = sqlx::query_scalar("SELECT host_port FROM ports")
+            .fetch_all(&self.db.reader)
+            .await
+            .map_err(|error| self.db.failed(error))?;
+        let port = |port| u16::try_from(port).map_err(|error| bad("a port", "host_port", error));
+        ports.into_iter().map(port).collect()
+    }
+
     pub async fn of(&self, id: &SandboxId) -> Result<Vec<PortRow>, StoreError> {
         let rows: Vec<(i64, i64)> =
             sqlx::query_as("SELECT port, host_port FROM ports WHERE sandbox_id = ? ORDER BY port")

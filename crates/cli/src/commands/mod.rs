@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod cp;
 pub(crate) mod doctor;
 pub(crate) mod exec;
+pub(crate) mod health;
 pub(crate) mod image;
 pub(crate) mod inspect;
 pub(crate) mod logs;

@@ -93,6 +93,8 @@ pub(crate) async fn lifecycle_settings(
         concurrent_creates: sandboxes.concurrent_creates,
         pool: settings.pool_entries(&images, engine.capabilities().disk_quota),
         publish_address: settings.ports.publish_address,
+        listen_address: settings.ports.listen_address,
+        port_range: settings.ports.range.clone(),
         keep_post_mortems: sandboxes.keep_post_mortems,
     }
 }

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::connection;
+use super::host_port::HostPort;
 use crate::limits::{ACCEPT_RETRY, CONNECTIONS_PER_PORT};
 use crate::sandbox::SharedSandbox;
 
-/// Runs until `stop`; connections end with it.
+/// Runs until `stop`; connections end with it, and the host port is free again.
 pub(super) async fn serve(
     sandbox: SharedSandbox,
-    listener: TcpListener,
+    host: HostPort,
     port: u16,
     stop: CancellationToken,
 ) {
@@ -21,7 +22,7 @@ pub(super) async fn serve(
     let mut failing = false;
     let accepting = async {
         loop {
-            match listener.accept().await {
+            match host.listener.accept().await {
                 Ok((socket, _)) => {
                     failing = false;
                     begin(&sandbox, &places, socket, port, &stop);

@@ -196,6 +196,57 @@ async fn a_host_port_taken_during_a_restart_moves_and_is_told() {
     drop(thief);
 }
 
+/// Two that are free right now.
+async fn two_ports() -> std::ops::RangeInclusive<u16> {
+    for first in (33_000..44_000).step_by(5) {
+        let binds = [first, first + 1].map(|port| TcpListener::bind(("127.0.0.1", port)));
+        if futures_util::future::try_join_all(binds).await.is_ok() {
+            return first..=first + 1;
+        }
+    }
+    panic!("no two free ports in a row");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_of_host_ports_is_kept_to_and_its_end_is_said() {
+    let range = two_ports().await;
+    let (first, second) = (*range.start(), *range.end());
+    let mut world = World::new(Settings { port_range: Some(range), ..settings() }).await;
+    let id = create(&world, vec![3000, 3001, 3002]).await;
+    let host_port = async |world: &World, port| publish(world, &id, port).await.unwrap().host_port;
+    assert_eq!(host_port(&world, 3000).await, first);
+    assert_eq!(host_port(&world, 3001).await, second);
+    let of = id.clone();
+    let refused = world.run(|daemon| async move { daemon.publish(&of, 3002).await });
+    let error = refused.await.unwrap_err();
+    assert_eq!((error.code(), error.retryable()), ("no_host_port", true));
+    let said = format!("{error} {}", error.hint().unwrap());
+    assert!(said.contains("ports.range") && said.contains(&format!("{first}-{second}")), "{said}");
+    let of = id.clone();
+    world.run(|daemon| async move { daemon.unpublish(&of, 3000).await.unwrap() }).await;
+    assert_eq!(host_port(&world, 3002).await, first, "the freed one");
+
+    world.kill();
+    world.start().await;
+    let published = world.info(&id).await.published;
+    let ports: Vec<_> = published.iter().map(|p| (p.port, p.host_port)).collect();
+    assert_eq!(ports, [(3001, second), (3002, first)], "the same after a restart");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_is_listened_on_where_the_settings_say_and_told_by_its_publish_address() {
+    let elsewhere = "192.0.2.1".parse().unwrap();
+    let listen_address = Some("127.0.0.1".parse().unwrap());
+    let settings = Settings { publish_address: elsewhere, listen_address, ..settings() };
+    let world = World::new(settings).await;
+    let inside = inside().await;
+    let id = create(&world, vec![inside.port]).await;
+    let published = publish(&world, &id, inside.port).await.unwrap();
+    assert_eq!(published.address, elsewhere);
+    let _client = TcpStream::connect(("127.0.0.1", published.host_port)).await.unwrap();
+    timeout(SOON, inside.listener.accept()).await.unwrap().unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_published_while_its_sandbox_ends_is_forgotten_with_it() {
     let world = World::new(settings()).await;

@@ -1,6 +1,7 @@
 //! The rules that text settings are held to.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use sandbank_engine::{ImageName, SUBNET_PREFIXES};
 
@@ -18,6 +19,11 @@ pub(super) const BIND_HOST: Check = Check {
 
 pub(super) const ADDRESS: Check =
     Check { allowed: "an IP address", accepts: |text| parse_bind_host(text).is_some() };
+
+pub(super) const PORT_RANGE: Check = Check {
+    allowed: "two ports from 1 to 65535, the smaller first, like 20000-20099",
+    accepts: |text| parse_port_range(text).is_some(),
+};
 
 pub(super) const HOST_NAME: Check = Check {
     allowed: "host names or addresses without scheme, port and path",
@@ -110,6 +116,16 @@ pub(super) fn parse_bind_host(text: &str) -> Option<IpAddr> {
     bare.unwrap_or(text).parse().ok()
 }
 
+pub(super) fn parse_port_range(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-')?;
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        text.parse().ok().filter(|port: &u16| digits && *port > 0)
+    };
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last).then_some(first..=last)
+}
+
 fn is_private_subnet(text: &str) -> bool {
     let Some((address, prefix)) = text.split_once('/') else { return false };
     let (Ok(address), Ok(prefix)) = (address.parse::<std::net::Ipv4Addr>(), prefix.parse::<u8>())
@@ -141,6 +157,15 @@ mod tests {
             "x/8",
         ] {
             assert!(!is_private_subnet(bad), "{bad} was accepted");
+        }
+    }
+
+    #[test]
+    fn a_range_of_ports_is_two_ports_in_order() {
+        assert_eq!(parse_port_range("20000-20099"), Some(20_000..=20_099));
+        assert_eq!(parse_port_range("80-80"), Some(80..=80));
+        for bad in ["", "80", "80-", "-80", "81-80", "0-9", "1-65536", "1 - 2", "+1-2", "1-2-3"] {
+            assert!(!(PORT_RANGE.accepts)(bad), "{bad} was accepted");
         }
     }
 

@@ -1,12 +1,13 @@
 //! The settings as types, made once at start from the resolved table.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sandbank_engine::{Control, ImageName, Limits, NetworkMode};
 
-use super::checks::parse_bind_host;
+use super::checks::{parse_bind_host, parse_port_range};
 use super::error::ConfigError;
 use super::pool::{self, ReadyMachines};
 use super::resolve::{Resolved, Sources, resolve};
@@ -139,6 +140,10 @@ pub enum DiskQuota {
 #[derive(Debug, Clone)]
 pub struct PortSettings {
     pub publish_address: IpAddr,
+    /// None: the publish address.
+    pub listen_address: Option<IpAddr>,
+    /// None: any free port.
+    pub range: Option<RangeInclusive<u16>>,
     pub public_host: Option<String>,
     pub public_proto: String,
 }
@@ -320,6 +325,8 @@ fn ports(table: &Resolved, bind: IpAddr) -> PortSettings {
             .text("ports.publish_address")
             .and_then(parse_bind_host)
             .unwrap_or(usual),
+        listen_address: table.text("ports.listen_address").and_then(parse_bind_host),
+        range: table.text("ports.range").and_then(parse_port_range),
         public_host: table.text("ports.public_host").map(str::to_owned),
         public_proto: table.text("ports.public_proto").expect("has a default").to_owned(),
     }

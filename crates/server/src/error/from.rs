@@ -50,7 +50,9 @@ impl From<OrchestratorError> for ApiError {
 fn status(error: &OrchestratorError) -> StatusCode {
     match error {
         OrchestratorError::NotFound(_) | OrchestratorError::Gone { .. } => StatusCode::NOT_FOUND,
-        OrchestratorError::AtLimit { .. } => StatusCode::TOO_MANY_REQUESTS,
+        OrchestratorError::AtLimit { .. } | OrchestratorError::NoHostPort { .. } => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
         OrchestratorError::Paused(_)
         | OrchestratorError::Conflict(_)
         | OrchestratorError::StillStopping(_) => StatusCode::CONFLICT,

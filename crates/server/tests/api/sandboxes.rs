@@ -221,3 +221,54 @@ async fn what_a_found_sandbox_has_otherwise_is_told_and_not_changed() {
         (&json!("none"), &json!(512 << 20))
     );
 }
+
+/// The order that sandboxd's clients know: the public host, a publish address that is one, the
+/// host by which the caller came.
+#[tokio::test]
+async fn the_url_of_a_port_has_the_best_host_that_is_known() {
+    type Variable = (&'static str, &'static str);
+    const ANYWHERE: Variable = ("SANDBOXD_PUBLISH_HOST_IP", "0.0.0.0");
+    const BEHIND: Variable = ("SANDBANK_PORT_LISTEN_ADDRESS", "0.0.0.0");
+    let rows: &[(&[Variable], &str, &str)] = &[
+        (&[], "localhost", "http://127.0.0.1"),
+        (&[ANYWHERE], "localhost:9", "http://localhost"),
+        (&[ANYWHERE], "[::1]:9", "http://[::1]"),
+        (&[("SANDBOXD_BIND_HOST", "0.0.0.0")], "127.0.0.9", "http://127.0.0.9"),
+        (&[("SANDBOXD_PUBLISH_HOST_IP", "127.0.0.2")], "localhost", "http://127.0.0.2"),
+        (&[("SANDBOXD_PUBLISH_HOST_IP", "192.0.2.1"), BEHIND], "localhost", "http://192.0.2.1"),
+        (&[ANYWHERE, BEHIND, ("SANDBANK_ALLOWED_HOSTS", "boxes")], "boxes:80", "http://boxes"),
+        (&[("SANDBOXD_PUBLIC_HOST", "a.example")], "localhost", "http://a.example"),
+        (&[("SANDBOXD_PUBLIC_HOST", "a.example"), ANYWHERE], "localhost", "http://a.example"),
+        (&[("SANDBOXD_PUBLIC_HOST", "fd00::1")], "localhost", "http://[fd00::1]"),
+        (&[("SANDBOXD_PUBLIC_PROTO", "https")], "localhost", "https://127.0.0.1"),
+    ];
+    for (env, host, expected) in rows {
+        let world = World::with_env(env).await;
+        let body = json!({ "sessionKey": "p", "ports": [3000] });
+        let id = world.api.create_with(body).await.unwrap();
+        let request = world.open("GET", &format!("/v1/sandboxes/{id}/ports/3000"));
+        let request = request.bearer_auth(&world.token).header("host", *host);
+        let found: serde_json::Value = request.send().await.unwrap().json().await.unwrap();
+        let url = format!("{expected}:{}", found["hostPort"]);
+        assert_eq!(found["url"], url, "{env:?}, asked as {host}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_range_of_ports_is_429_and_names_the_setting() {
+    let port = sandbank_test_support::free_port().unwrap();
+    let range = format!("{port}-{port}");
+    let world = World::with(&[("ports.range", &range)]).await;
+    let body = json!({ "sessionKey": "p", "ports": [3000, 3001] });
+    let id = world.api.create_with(body).await.unwrap();
+    let path = |inside: u16| format!("/v1/sandboxes/{id}/ports/{inside}");
+    let found = world.api.call("GET", &path(3000), None).await.unwrap();
+    assert_eq!(found["hostPort"], port);
+    let response = world.open("GET", &path(3001)).send().await.unwrap();
+    assert!(response.headers().contains_key("retry-after"));
+    let (status, code, body) = refusal(response).await;
+    assert_eq!((status.as_u16(), code.as_str()), (429, "no_host_port"));
+    let said = body["error"].as_str().unwrap();
+    assert!(said.contains("ports.range") && said.contains(&range), "{body}");
+    assert!(body["hint"].as_str().unwrap().contains("SANDBANK_PORT_RANGE"), "{body}");
+}

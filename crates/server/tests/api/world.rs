@@ -71,6 +71,9 @@ impl World {
         let lives = sandbank_orchestrator::Settings {
             max_sandboxes: settings.sandboxes.max,
             pool: settings.pool_entries(&[], false),
+            publish_address: settings.ports.publish_address,
+            listen_address: settings.ports.listen_address,
+            port_range: settings.ports.range.clone(),
             ..sandbank_orchestrator::Settings::default()
         };
         let orchestrator = Orchestrator::start(lives, engine.clone(), store.clone()).await.unwrap();
