@@ -77,3 +77,7 @@ pub(crate) const OOM_KILL_SETTLED: Duration = Duration::from_secs(2);
 
 /// How long the size of a workspace is taken to be known: measuring walks all of it.
 pub(crate) const USAGE_FRESH_FOR: Duration = Duration::from_secs(5);
+
+/// How much of a workspace is looked at for what it takes on disk.
+pub(crate) const MAX_MEASURED_ENTRIES: usize = 500_000;
+pub(crate) const MAX_MEASURED_DEPTH: usize = 100;

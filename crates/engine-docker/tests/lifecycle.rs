@@ -185,6 +185,7 @@ async fn two_engines_on_one_docker_do_not_touch_each_other_s() {
     assert_eq!(ids(two.engine.list().await.unwrap()), std::slice::from_ref(&b.id));
     let foreign = one.engine.connect(&b.id).await.err().unwrap();
     assert!(matches!(foreign, EngineError::NotFound(_)), "{foreign}");
+    one.engine.destroy(&b.id).await.unwrap();
     assert_eq!(two.sh(&b.id, "echo mine").await.stdout, "mine\n");
     one.finish().await;
     assert_eq!(two.sh(&b.id, "echo still mine").await.stdout, "still mine\n");

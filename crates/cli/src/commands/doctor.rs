@@ -116,7 +116,7 @@ async fn engine_near(
     let scratch = Scratch::make(".sandbank-doctor", &places)?;
     settings.data_dir = scratch.path().to_owned();
     settings.network.pool_size = 0;
-    let engine = choose_engine(&mut settings, InstanceId::random(), None).await?;
+    let engine = choose_engine(&mut settings, InstanceId::random(), None, None).await?;
     Ok((scratch, engine))
 }
 

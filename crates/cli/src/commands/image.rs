@@ -9,7 +9,7 @@ use sandbank_registry::{Credentials, DockerConfig, InvalidReference, Reference};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::{Cleared, Image, ImportStep};
+use crate::client::{Cleared, Image, ImportStep, is_loopback};
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -164,7 +164,15 @@ async fn pull(
     name: Option<&ImageName>,
 ) -> Result<(), Failure> {
     let written = reference.text.as_str();
-    let credentials = credentials(&reference.meant).await?;
+    let mut credentials = credentials(&reference.meant).await?;
+    // The way there is in clear.
+    let is_near = connection.client.url().parse().is_ok_and(|url| is_loopback(&url));
+    if !is_near && credentials.take().is_some() {
+        context.ui.note(
+            "the credentials of `docker login` are not sent to a server on another machine; pull there, \
+             or import an archive",
+        );
+    }
     let progress = Progress::bytes(&context.ui, &format!("pulling {written}"), 0);
     let mut interrupts = Interrupts::listen()?;
     let name = name.map(ImageName::as_str);

@@ -14,13 +14,20 @@ use super::start_failure::{DOCKER, NATIVE, no_engine};
 use crate::failure::Failure;
 
 /// Settings that depend on the engine are made to fit the one that is chosen. `images_from` is
-/// another data directory to take the native engine's images from.
+/// another data directory to take the native engine's images from. `in_use` is the engine that
+/// sandboxes are in already: a choice that was left open does not leave them behind.
 pub(crate) async fn choose_engine(
     settings: &mut Settings,
     instance: InstanceId,
     images_from: Option<PathBuf>,
+    in_use: Option<&str>,
 ) -> Result<Arc<dyn Engine>, Failure> {
-    match settings.engine {
+    let wanted = match (settings.engine, in_use) {
+        (EngineKind::Auto, Some(NATIVE)) => EngineKind::Native,
+        (EngineKind::Auto, Some(DOCKER)) => EngineKind::Docker,
+        (kind, _) => kind,
+    };
+    match wanted {
         EngineKind::Docker => docker(settings, instance).await,
         EngineKind::Native => {
             native(settings, instance, images_from).await.map(|engine| Arc::new(engine) as _)

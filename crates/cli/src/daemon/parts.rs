@@ -55,7 +55,10 @@ impl Daemon {
         let address = listener.local_addr().map_err(listening)?;
         let store = open_store(&data_dir).await?;
         let instance = store.instance_id().clone();
-        let engine = choose_engine(&mut settings, instance, images_from).await?;
+        let open =
+            store.sandboxes().open().await.map_err(|error| start_failure::no_store(&error))?;
+        let in_use = open.first().map(|row| row.engine.as_str());
+        let engine = choose_engine(&mut settings, instance, images_from, in_use).await?;
         let untested = match test {
             Some(test) => self_test::pass(test, &*engine, data_dir.path(), leaving).await,
             None => Ok(Some("this daemon was started for something else".to_owned())),

@@ -1,5 +1,6 @@
 //! Removing a machine with everything of it, from whatever state it is in.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bollard::errors::Error;
@@ -31,22 +32,49 @@ pub(super) async fn destroy(parts: &Arc<Parts>, id: &SandboxId) -> Result<(), En
     }
 }
 
-/// Everything but the entry. Each step is fine with having been done before.
+/// Everything but the entry. Each step is fine with having been done before. What has the name
+/// and another's label is not touched.
 pub(super) async fn remove_all(parts: &Parts, id: &SandboxId) -> Result<(), EngineError> {
     let deadline = Instant::now() + REMOVAL_DEADLINE;
     let container = naming::container(id);
-    until_gone(deadline, || async {
-        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-        parts.client.api().remove_container(&container, Some(options)).await
-    })
-    .await
-    .map_err(parts.client.failed("remove a container"))?;
+    if is_our_container(parts, &container).await? {
+        until_gone(deadline, || async {
+            let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+            parts.client.api().remove_container(&container, Some(options)).await
+        })
+        .await
+        .map_err(parts.client.failed("remove a container"))?;
+    }
     let volume = naming::own_volume(id);
-    until_gone(deadline, || async {
-        parts.client.api().remove_volume(&volume, None::<RemoveVolumeOptions>).await
-    })
-    .await
-    .map_err(parts.client.failed("remove a volume"))
+    if is_our_volume(parts, &volume).await? {
+        until_gone(deadline, || async {
+            parts.client.api().remove_volume(&volume, None::<RemoveVolumeOptions>).await
+        })
+        .await
+        .map_err(parts.client.failed("remove a volume"))?;
+    }
+    Ok(())
+}
+
+async fn is_our_container(parts: &Parts, name: &str) -> Result<bool, EngineError> {
+    match parts.client.api().inspect_container(name, None).await {
+        Ok(found) => Ok(is_ours(parts, found.config.and_then(|config| config.labels))),
+        Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => Ok(false),
+        Err(error) => Err(parts.client.failed("look at a container")(error)),
+    }
+}
+
+async fn is_our_volume(parts: &Parts, name: &str) -> Result<bool, EngineError> {
+    match parts.client.api().inspect_volume(name).await {
+        Ok(found) => Ok(is_ours(parts, Some(found.labels))),
+        Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => Ok(false),
+        Err(error) => Err(parts.client.failed("look at a volume")(error)),
+    }
+}
+
+fn is_ours(parts: &Parts, labels: Option<HashMap<String, String>>) -> bool {
+    let instance = labels.and_then(|mut labels| labels.remove(naming::INSTANCE));
+    instance.is_some_and(|instance| instance == parts.settings.instance.to_string())
 }
 
 /// Asks until the engine says that there is no such thing, or that it did it. One that somebody

@@ -180,6 +180,11 @@ impl Engine for DockerEngine {
         images::remove(&self.parts, name).await.map(|()| Freed::default())
     }
 
+    async fn prune_images(&self) -> Result<Freed, EngineError> {
+        let text = "images are Docker's own here: remove unused ones with `docker image prune`";
+        Err(EngineError::Unavailable(text.to_owned()))
+    }
+
     async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, EngineError> {
         workspaces::all(&self.parts).await
     }

@@ -9,11 +9,15 @@ use anyhow::{Context, bail, ensure};
 use base64::Engine as _;
 use sandbank_test_support::{Api, LogRecord, Seeded};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::model::{Model, Promised};
 
 /// A client that gets no answer for this long gives up, and fails the test.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// An answer that does not come for this long is asked for again: what was asked of a daemon that
+/// was killed meanwhile may wait for a connection that nobody makes.
+const ANSWER: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_millis(30);
 /// Keys of one client: few, so that they are deleted and made again.
 const KEYS: u64 = 3;
@@ -91,7 +95,8 @@ impl Client {
         let (start, mut after, mut text) = (Instant::now(), 0, String::new());
         while start.elapsed() < PATIENCE {
             let route = format!("/v1/sandboxes/{id}/commands/{command}/logs?after={after}");
-            let Ok(mut stream) = self.api.request("GET", &route).send().await else {
+            let Ok(Ok(mut stream)) = timeout(ANSWER, self.api.request("GET", &route).send()).await
+            else {
                 tokio::time::sleep(RETRY).await;
                 continue;
             };
@@ -102,11 +107,11 @@ impl Client {
             }
             let mut partial = Vec::new();
             loop {
-                let chunk = match stream.chunk().await {
-                    Ok(Some(chunk)) => chunk,
+                let chunk = match timeout(ANSWER, stream.chunk()).await {
+                    Ok(Ok(Some(chunk))) => chunk,
                     // A stream that ends by itself has said everything.
-                    Ok(None) => return Ok(text),
-                    Err(_) => break,
+                    Ok(Ok(None)) => return Ok(text),
+                    Ok(Err(_)) | Err(_) => break,
                 };
                 partial.extend_from_slice(&chunk);
                 while let Some(end) = partial.iter().position(|byte| *byte == b'\n') {
@@ -166,13 +171,14 @@ impl Client {
         let start = Instant::now();
         let mut last = String::new();
         while start.elapsed() < PATIENCE {
-            match self.api.try_call(method, route, body.clone()).await {
-                Ok((status, answer)) if status < 300 => return Ok(answer),
-                Ok((status, answer)) => {
+            match timeout(ANSWER, self.api.try_call(method, route, body.clone())).await {
+                Ok(Ok((status, answer))) if status < 300 => return Ok(answer),
+                Ok(Ok((status, answer))) => {
                     last = format!("{status} {answer}");
                     retryable(status, &last).with_context(|| format!("{method} {route}"))?;
                 }
-                Err(error) => last = error.to_string(),
+                Ok(Err(error)) => last = error.to_string(),
+                Err(_) => last = format!("nothing in {ANSWER:?}"),
             }
             tokio::time::sleep(RETRY).await;
         }

@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use sandbank_protocol::StreamKind;
+use tokio::time::Instant;
 
 use super::Shell;
 use super::drive::{answer, read_any};
@@ -52,18 +52,20 @@ fn newest(mut data: Bytes) -> Bytes {
 
 /// Until the process with this pid is gone.
 pub(super) async fn read(commands: Rc<Commands>, shell: Rc<Shell>, pid: i32) {
-    let mut pause = SHELL_EXPORTS_PAUSE;
+    let mut listening_from = None;
     loop {
         let mut place = shell.process.lock().await;
         let Some(process) = place.as_mut().filter(|process| process.pid == pid) else { return };
         let super::Process { stdout, stderr, terminal, death, answers, reports, .. } = process;
         let awaits_exports = reports.awaits_exports();
+        // Not at once: who reads line by line is woken for each, in the next script's time.
+        let from = *listening_from.get_or_insert_with(|| Instant::now() + SHELL_EXPORTS_PAUSE);
         if !awaits_exports {
-            pause = SHELL_EXPORTS_PAUSE;
+            listening_from = None;
         }
         tokio::select! {
             biased;
-            () = shell.wanted.notified() => {}
+            () = shell.wanted.notified() => listening_from = None,
             _ = death.told() => {
                 shell.memory.borrow_mut().hear_rest(process);
                 commands.launcher.return_lease(process.lease.as_ref());
@@ -73,9 +75,7 @@ pub(super) async fn read(commands: Rc<Commands>, shell: Rc<Shell>, pid: i32) {
             (stream, data) = read_any(&commands.buffers, stdout, stderr, terminal) => {
                 shell.idle.borrow_mut().push(stream, data);
             }
-            // Not at once: who reads line by line is woken for each, in the next script's time.
-            answer = later(answers, pause), if awaits_exports => {
-                pause = Duration::ZERO;
+            answer = later(answers, from), if awaits_exports => {
                 for said in reports.push(&answer) {
                     if let Said::Exports { turn, exports } = said {
                         shell.memory.borrow_mut().keep_exports(turn, exports);
@@ -88,9 +88,9 @@ pub(super) async fn read(commands: Rc<Commands>, shell: Rc<Shell>, pid: i32) {
     }
 }
 
-async fn later(answers: &AsyncDescriptor, pause: Duration) -> Vec<u8> {
-    if !pause.is_zero() {
-        tokio::time::sleep(pause).await;
+async fn later(answers: &AsyncDescriptor, from: Instant) -> Vec<u8> {
+    if from > Instant::now() {
+        tokio::time::sleep_until(from).await;
     }
     answer(answers).await
 }

@@ -69,7 +69,7 @@ async fn read(attached: &Attached, status: &CommandStatus) -> Result<Printed, Or
 /// Not inside a character.
 fn cut(kept: &[u8], total: u64) -> Tail {
     let mut tail = &kept[kept.len().saturating_sub(MAX_TAIL_BYTES)..];
-    if tail.len() < kept.len() {
+    if (tail.len() as u64) < total {
         let is_inside = |byte: &&u8| **byte & 0xc0 == 0x80;
         tail = &tail[tail.iter().take(3).take_while(is_inside).count()..];
     }

@@ -14,6 +14,7 @@ use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::Strict;
 
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct PullBody {
     /// `[registry[:port]/]name[:tag]` or `…@sha256:<digest>`; without a registry it is Docker's.
     reference: String,
