@@ -9,8 +9,8 @@ use http_body_util::BodyExt;
 use sandbank_engine::{DeathCause, EngineError, SandboxId};
 use serde::Deserialize;
 
-use super::Parts;
-use super::{death, list};
+use super::table::Entry;
+use super::{Parts, death, list};
 use crate::limits::{EVENT_BYTES, FIRST_RETRY, LAST_RETRY};
 use crate::naming;
 
@@ -111,7 +111,10 @@ async fn take(parts: &Arc<Parts>, event: Event) {
 
 /// Machines that died while nobody listened.
 async fn look_at_all(parts: &Arc<Parts>) -> Result<(), EngineError> {
-    let before = parts.table.all();
+    // One that is being made or removed comes and goes as it should.
+    let settled = |entry: &Entry| entry.has_container() && entry.busy.try_lock().is_ok();
+    let mut before = parts.table.all();
+    before.retain(|(_, entry)| settled(entry));
     let found = list::containers(parts).await?;
     let there: HashSet<&SandboxId> = found.iter().map(|container| &container.id).collect();
     for container in &found {
@@ -126,7 +129,6 @@ async fn look_at_all(parts: &Arc<Parts>) -> Result<(), EngineError> {
         }
     }
     for (id, entry) in before {
-        // One that is being made or removed comes and goes as it should.
         if !there.contains(&id) && entry.busy.try_lock().is_ok() {
             entry.set_dead(DeathCause::Unknown);
         }

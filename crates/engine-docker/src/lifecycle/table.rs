@@ -55,6 +55,10 @@ impl Entry {
         self.known().container.as_deref() == Some(container)
     }
 
+    pub(super) fn has_container(&self) -> bool {
+        self.known().container.is_some()
+    }
+
     /// Its container was removed, and another is about to be made.
     pub(super) fn begin_again(&self) {
         self.known().container = None;
