@@ -25,7 +25,7 @@ mod tests {
         assert_eq!(name("python3.13:latest").as_deref(), Some("python3.13"));
         assert_eq!(name("library/debian:bookworm").as_deref(), Some("library/debian:bookworm"));
         assert_eq!(name("host:latest"), None);
-        assert_eq!(name("localhost:5000/x:1"), None);
+        assert_eq!(name("localhost:5000/x:1").as_deref(), Some("localhost:5000/x:1"));
         assert_eq!(name("<none>:<none>"), None);
     }
 }
