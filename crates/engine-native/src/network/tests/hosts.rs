@@ -120,6 +120,8 @@ pub(super) fn here() -> OwnedFd {
 
 impl FakeHost {
     pub(super) async fn new() -> Self {
+        // A new namespace has what the machine itself has now.
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "0").unwrap();
         tool("ip link set lo up");
         let public = join("up0", "203.0.113.2/24", &["203.0.113.1/24", "198.51.100.10/32"]).await;
         tool("ip link set up0 mtu 1400");
