@@ -15,8 +15,6 @@ pub(crate) const SPEC: &str = "sandbank.spec";
 pub(crate) const VERSION: &str = "sandbank.version";
 /// Of the runner, on the volume that holds it and on every container that runs it.
 pub(crate) const RUNNER: &str = "sandbank.runner";
-/// The image that a prepared image was made from.
-pub(crate) const PREPARED: &str = "sandbank.prepared";
 
 pub(crate) fn container(id: &SandboxId) -> String {
     format!("sandbank-{id}")

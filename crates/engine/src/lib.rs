@@ -7,6 +7,7 @@
 mod capabilities;
 mod containment;
 mod control;
+mod death;
 mod error;
 mod id;
 mod image;
@@ -17,6 +18,7 @@ mod workspace;
 pub use capabilities::Capabilities;
 pub use containment::{Confinement, Expected, HostFinding};
 pub use control::{Control, ControlReport, Standing};
+pub use death::{Death, DeathWatch};
 pub use error::EngineError;
 pub use id::{InstanceId, InvalidId, SandboxId};
 pub use image::{

@@ -21,6 +21,26 @@ pub struct MachineSpec {
     pub workspace: Option<WorkspaceId>,
 }
 
+impl MachineSpec {
+    /// A small machine without network, made to be looked at and destroyed.
+    pub fn probe(image: ImageName) -> Self {
+        Self {
+            id: SandboxId::random(),
+            image,
+            limits: Limits {
+                cpu_millis: 1000,
+                memory_bytes: 256 << 20,
+                pids: 64,
+                disk_bytes: None,
+                tmp_bytes: 1 << 20,
+            },
+            network: NetworkMode::None,
+            env: BTreeMap::new(),
+            workspace: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// In thousandths of a core.

@@ -23,6 +23,15 @@ pub const BLOCKED: [(Ipv4Addr, u8); 13] = [
     range(240, 0, 0, 0, 4),
 ];
 
+/// One of each kind that people have: what is tried to see whether it is blocked.
+pub const EXAMPLES: [Ipv4Addr; 5] = [
+    Ipv4Addr::new(10, 0, 0, 1),
+    Ipv4Addr::new(100, 64, 0, 1),
+    Ipv4Addr::new(169, 254, 169, 254),
+    Ipv4Addr::new(172, 16, 0, 1),
+    Ipv4Addr::new(192, 168, 0, 1),
+];
+
 pub fn is_blocked(address: Ipv4Addr) -> bool {
     BLOCKED.iter().any(|(network, prefix)| {
         let mask = u32::MAX.checked_shl(32 - u32::from(*prefix)).unwrap_or(0);
@@ -48,8 +57,8 @@ mod tests {
             "224.0.0.251",
             "255.255.255.255",
         ];
-        for address in blocked {
-            assert!(is_blocked(address.parse().unwrap()), "{address}");
+        for address in blocked.map(|address| address.parse().unwrap()).into_iter().chain(EXAMPLES) {
+            assert!(is_blocked(address), "{address}");
         }
         for address in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "198.51.100.10", "168.63.129.17"] {
             assert!(!is_blocked(address.parse().unwrap()), "{address}");

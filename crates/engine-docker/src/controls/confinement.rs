@@ -7,6 +7,7 @@ use bollard::models::{ContainerInspectResponse, HostConfig};
 use sandbank_engine::{
     Confinement, Control, EngineError, Expected, HostFinding, MachineSpec, NetworkMode, SandboxId,
 };
+use sandbank_protocol::egress;
 
 use super::cgroups;
 use super::process::Process;
@@ -15,10 +16,6 @@ use crate::container::{WORKLOAD_ID, masks};
 use crate::lifecycle::Parts;
 use crate::limits::{MAX_LOCKED_BYTES, MAX_OPEN_FILES};
 use crate::{naming, runner_volume};
-
-/// Private, carrier, metadata and link-local addresses; the port does not matter.
-const PRIVATE: [&str; 5] =
-    ["10.0.0.1:80", "100.64.0.1:80", "169.254.169.254:80", "172.16.0.1:80", "192.168.0.1:80"];
 
 pub(crate) async fn confinement(
     parts: &Arc<Parts>,
@@ -145,7 +142,8 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> Expected {
         _ => None,
     };
     let with_network = spec.network == NetworkMode::Default;
-    let private = PRIVATE.iter().filter_map(|address| address.parse().ok());
+    // The port does not matter.
+    let private = egress::EXAMPLES.map(|address| (address, 80).into());
     Expected {
         identity: Some((WORKLOAD_ID, WORKLOAD_ID)),
         unreachable: socket.into_iter().collect(),
@@ -153,7 +151,7 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> Expected {
         fixed,
         limits: limits.map(|(name, most)| (name.to_owned(), most)).to_vec(),
         quota: false,
-        private: if with_network { private.collect() } else { Vec::new() },
+        private: if with_network { private.to_vec() } else { Vec::new() },
         // By them the runner tells what was killed for memory.
         cgroups_shown: true,
         // Containers have no `/proc` that hides the processes of others.

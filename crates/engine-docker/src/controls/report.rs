@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use bollard::models::HostConfig;
 use sandbank_engine::{
-    Control, ControlReport, Engine, EngineError, Limits, MachineSpec, NetworkMode, SandboxId,
-    Standing,
+    Control, ControlReport, Engine, EngineError, MachineSpec, SandboxId, Standing,
 };
 
 use super::QUOTA_FIX;
@@ -47,20 +46,7 @@ async fn look(parts: &Arc<Parts>) -> Result<Seen, EngineError> {
     let image = images.first().ok_or_else(|| {
         EngineError::Unavailable("Docker has no image to make a sandbox of".to_owned())
     })?;
-    let spec = MachineSpec {
-        id: SandboxId::random(),
-        image: image.name.clone(),
-        limits: Limits {
-            cpu_millis: 1000,
-            memory_bytes: 256 << 20,
-            pids: 64,
-            disk_bytes: None,
-            tmp_bytes: 1 << 20,
-        },
-        network: NetworkMode::None,
-        env: Default::default(),
-        workspace: None,
-    };
+    let spec = MachineSpec::probe(image.name.clone());
     let seen = match engine.create(&spec).await {
         Ok(_) => examine(parts, &spec.id).await,
         Err(error) => Err(error),

@@ -12,7 +12,6 @@ use sandbank_engine::{EngineError, ImageInfo, ImageName};
 use super::name_of;
 use crate::connection::{Client, status_of};
 use crate::limits::{IMAGE_FRESH_FOR, REMEMBERED_IMAGES};
-use crate::naming;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
@@ -62,8 +61,7 @@ impl Images {
     pub(crate) async fn list(&self, client: &Client) -> Result<Vec<ImageInfo>, EngineError> {
         let listed = client.api().list_images(None::<ListImagesOptions>).await;
         let listed = listed.map_err(client.failed("list the images"))?;
-        let ours = |labels: &HashMap<String, String>| labels.contains_key(naming::PREPARED);
-        let named = listed.into_iter().filter(|image| !ours(&image.labels)).flat_map(|image| {
+        let named = listed.into_iter().flat_map(|image| {
             let names: Vec<_> = image.repo_tags.iter().filter_map(|tag| name_of(tag)).collect();
             names.into_iter().map(move |name| (name, image.id.clone(), image.created))
         });

@@ -16,12 +16,9 @@ const LAST_SIGNAL: i64 = SIGNAL_BASE + 64;
 
 pub(super) async fn wait(parts: &Arc<Parts>, id: &SandboxId) -> Result<DeathCause, EngineError> {
     let entry = super::known(parts, id).await?;
-    let mut death = entry.death();
+    let death = entry.death();
     drop(entry);
-    match death.wait_for(Option::is_some).await {
-        Ok(cause) => Ok(cause.clone().unwrap_or(DeathCause::Unknown)),
-        Err(_) => Err(EngineError::NotFound(id.clone())),
-    }
+    death.told().await.ok_or_else(|| EngineError::NotFound(id.clone()))
 }
 
 /// `told` is the exit code of an event; the container itself may be gone already.

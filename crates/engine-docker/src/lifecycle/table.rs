@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use sandbank_engine::{DeathCause, EngineError, MachineSpec, SandboxId};
-use tokio::sync::watch;
+use sandbank_engine::{Death, DeathCause, DeathWatch, EngineError, MachineSpec, SandboxId};
 
 use crate::limits::{OOM_KILL_SETTLED, READY_STREAM_FRESH_FOR, USAGE_FRESH_FOR};
 use crate::streams::{LinkCut, Opened};
@@ -16,7 +15,7 @@ pub(crate) struct Entry {
     /// Held while a link is opened: the runner has one.
     pub(super) linking: tokio::sync::Mutex<()>,
     known: Mutex<Known>,
-    death: watch::Sender<Option<DeathCause>>,
+    death: Death,
 }
 
 #[derive(Default)]
@@ -39,7 +38,7 @@ impl Entry {
             busy: tokio::sync::Mutex::new(()),
             linking: tokio::sync::Mutex::new(()),
             known: Mutex::new(Known { spec, ..Known::default() }),
-            death: watch::Sender::new(None),
+            death: Death::default(),
         })
     }
 
@@ -62,7 +61,7 @@ impl Entry {
     /// Its container was removed, and another is about to be made.
     pub(super) fn begin_again(&self) {
         self.known().container = None;
-        self.death.send_replace(None);
+        self.death.forget();
     }
 
     pub(super) fn set_ready(&self, stream: Opened) {
@@ -113,19 +112,15 @@ impl Entry {
 
     pub(super) fn set_dead(&self, cause: DeathCause) {
         self.known().ready = None;
-        self.death.send_if_modified(|death| {
-            let first = death.is_none();
-            death.get_or_insert(cause);
-            first
-        });
+        self.death.tell(cause);
     }
 
     pub(super) fn is_dead(&self) -> bool {
-        self.death.borrow().is_some()
+        self.death.is_told()
     }
 
-    pub(super) fn death(&self) -> watch::Receiver<Option<DeathCause>> {
-        self.death.subscribe()
+    pub(super) fn death(&self) -> DeathWatch {
+        self.death.listen()
     }
 
     /// The engine was away: a stream through it is not one any more.

@@ -29,11 +29,8 @@ pub(super) fn watch(
 }
 
 pub(super) async fn wait(parts: &Arc<Parts>, id: &SandboxId) -> Result<DeathCause, EngineError> {
-    let mut death = parts.table.find(id)?.death();
-    match death.wait_for(Option::is_some).await {
-        Ok(cause) => Ok(cause.clone().unwrap_or(DeathCause::Unknown)),
-        Err(_) => Err(EngineError::NotFound(id.clone())),
-    }
+    let death = parts.table.find(id)?.death();
+    death.told().await.ok_or_else(|| EngineError::NotFound(id.clone()))
 }
 
 async fn cause(

@@ -5,9 +5,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use sandbank_engine::{DeathCause, EngineError, SandboxId};
+use sandbank_engine::{Death, DeathCause, DeathWatch, EngineError, SandboxId};
 use tokio::io::unix::AsyncFd;
-use tokio::sync::watch;
 
 use crate::limits::OOM_KILL_SETTLED;
 use crate::machine::Record;
@@ -19,7 +18,7 @@ pub(super) struct Entry {
     /// Held by `create`, `destroy`, `pause` and `resume`: one of them at a time.
     pub(super) busy: tokio::sync::Mutex<()>,
     known: Mutex<Known>,
-    death: watch::Sender<Option<DeathCause>>,
+    death: Death,
 }
 
 #[derive(Default)]
@@ -60,7 +59,7 @@ impl Entry {
         Arc::new(Self {
             busy: tokio::sync::Mutex::new(()),
             known: Mutex::new(Known { record, ..Known::default() }),
-            death: watch::Sender::new(None),
+            death: Death::default(),
         })
     }
 
@@ -105,19 +104,15 @@ impl Entry {
     }
 
     pub(super) fn set_dead(&self, cause: DeathCause) {
-        self.death.send_if_modified(|death| {
-            let first = death.is_none();
-            death.get_or_insert(cause);
-            first
-        });
+        self.death.tell(cause);
     }
 
     pub(super) fn is_dead(&self) -> bool {
-        self.death.borrow().is_some()
+        self.death.is_told()
     }
 
-    pub(super) fn death(&self) -> watch::Receiver<Option<DeathCause>> {
-        self.death.subscribe()
+    pub(super) fn death(&self) -> DeathWatch {
+        self.death.listen()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -13,7 +13,6 @@ use crate::OrchestratorError;
 const MEMORY_BYTES: u64 = 64 << 20;
 const PIDS: u32 = 24;
 const QUOTA_BYTES: u64 = 4 << 20;
-const TMP_BYTES: u64 = 1 << 20;
 
 /// Makes a canary, attacks it from inside, looks at it from the host, and destroys it. Whoever has
 /// enough of it cancels `leaving` and waits: a future that is dropped leaves a living canary.
@@ -54,18 +53,12 @@ async fn examine(
 }
 
 fn spec(engine: &dyn Engine, image: &ImageName, network: NetworkMode) -> MachineSpec {
-    MachineSpec {
-        id: SandboxId::random(),
-        image: image.clone(),
-        limits: Limits {
-            cpu_millis: 1000,
-            memory_bytes: MEMORY_BYTES,
-            pids: PIDS,
-            disk_bytes: engine.capabilities().disk_quota.then_some(QUOTA_BYTES),
-            tmp_bytes: TMP_BYTES,
-        },
-        network,
-        env: Default::default(),
-        workspace: None,
-    }
+    let spec = MachineSpec::probe(image.clone());
+    let limits = Limits {
+        memory_bytes: MEMORY_BYTES,
+        pids: PIDS,
+        disk_bytes: engine.capabilities().disk_quota.then_some(QUOTA_BYTES),
+        ..spec.limits
+    };
+    MachineSpec { limits, network, ..spec }
 }

@@ -10,7 +10,7 @@ use sandbank_engine::{
     Confinement, Control, EngineError, Expected, HostFinding, Limits, MachineSpec, NetworkMode,
     SandboxId, kernel_files,
 };
-use sandbank_protocol::CgroupVersion;
+use sandbank_protocol::{CgroupVersion, egress};
 use sandbank_runner_binary::RUNNER;
 use sha2::{Digest, Sha256};
 
@@ -19,10 +19,6 @@ use super::posture::Posture;
 use crate::lifecycle::blocking;
 use crate::limits::{MAX_LOCKED_BYTES, MAX_OPEN_FILES};
 use crate::machine::{Record, WORKLOAD_ID};
-
-/// Private, carrier, metadata and link-local addresses; the port does not matter.
-const PRIVATE: [&str; 5] =
-    ["10.0.0.1:80", "100.64.0.1:80", "169.254.169.254:80", "172.16.0.1:80", "192.168.0.1:80"];
 
 /// A file of the host that no machine may find.
 const CANARY: &str = "canary";
@@ -211,7 +207,8 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> io::Result<Expected> {
     ];
     let places = [data.clone(), data.join("machines"), data.join("token"), place_canary(parts)?];
     let with_network = spec.network == NetworkMode::Default;
-    let private = PRIVATE.iter().filter_map(|address| address.parse().ok());
+    // The port does not matter.
+    let private = egress::EXAMPLES.map(|address| (address, 80).into());
     Ok(Expected {
         identity: Some((WORKLOAD_ID, WORKLOAD_ID)),
         unreachable: places.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
@@ -219,7 +216,7 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> io::Result<Expected> {
         fixed,
         limits: limits.map(|(name, most)| (name.to_owned(), most)).to_vec(),
         quota: parts.quota(spec).is_some(),
-        private: if with_network { private.collect() } else { Vec::new() },
+        private: if with_network { private.to_vec() } else { Vec::new() },
         cgroups_shown: false,
         runner_shown: false,
     })

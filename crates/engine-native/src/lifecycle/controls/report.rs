@@ -3,10 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use sandbank_engine::{
-    Control, ControlReport, EngineError, ImageName, Limits, MachineSpec, NetworkMode, SandboxId,
-    Standing,
-};
+use sandbank_engine::{Control, ControlReport, EngineError, ImageName, MachineSpec, Standing};
 
 use super::kernel::landlock_version;
 use super::posture::Posture;
@@ -33,7 +30,7 @@ pub(in crate::lifecycle) async fn report(parts: &Arc<Parts>) -> Vec<ControlRepor
 
 /// Makes a machine, waits for its runner to confine itself, looks, and destroys it.
 async fn look(parts: &Arc<Parts>) -> Result<Posture, EngineError> {
-    let spec = probe_spec();
+    let spec = MachineSpec::probe(ImageName::host());
     parts.table.hide(&spec.id);
     let machine = create::create(parts, &spec).await;
     let seen = match &machine {
@@ -55,23 +52,6 @@ async fn confined(pid: i32) -> Result<Posture, EngineError> {
             return Ok(posture);
         }
         tokio::time::sleep(KERNEL_POLL).await;
-    }
-}
-
-fn probe_spec() -> MachineSpec {
-    MachineSpec {
-        id: SandboxId::random(),
-        image: ImageName::host(),
-        limits: Limits {
-            cpu_millis: 1000,
-            memory_bytes: 256 << 20,
-            pids: 64,
-            disk_bytes: None,
-            tmp_bytes: 1 << 20,
-        },
-        network: NetworkMode::None,
-        env: Default::default(),
-        workspace: None,
     }
 }
 
