@@ -24,13 +24,7 @@ async fn sh(api: &Api, sandbox: &str, script: &str) -> anyhow::Result<String> {
 /// Objects in Docker that carry the daemon's label.
 fn residue(docker: &PrivateDocker, daemon: &TestDaemon) -> anyhow::Result<Vec<String>> {
     let instance = std::fs::read_to_string(daemon.data_dir().join("instance"))?;
-    let label = format!("label=sandbank.instance={}", instance.trim());
-    let mut left = Vec::new();
-    for list in [&["ps", "-aq"][..], &["volume", "ls", "-q"], &["network", "ls", "-q"]] {
-        let said = docker.said(&[list, &["--filter", &label]].concat())?;
-        left.extend(said.lines().map(|line| format!("{}: {line}", list[0])));
-    }
-    Ok(left)
+    docker.objects_of(instance.trim())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -77,11 +77,6 @@ impl TestDaemon {
         self.child.as_ref().map(Child::id)
     }
 
-    /// The name of the image that sandboxes get when they ask for none.
-    pub fn default_image(&self) -> &'static str {
-        if self.docker.is_some() { over_docker::IMAGE } else { "host" }
-    }
-
     /// Kills the first process of a machine behind the daemon's back, where that is a container's.
     /// False where machines are of another kind.
     pub fn kill_container(&self, sandbox: &str) -> anyhow::Result<bool> {

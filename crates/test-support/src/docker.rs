@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -64,6 +64,34 @@ impl PrivateDocker {
         };
         docker.start_daemon()?;
         Ok(Some(docker))
+    }
+
+    /// One for the tests that run at the same time; it goes with the last of them. Whoever starts it
+    /// prepares it for all.
+    pub fn shared(
+        prepare: impl FnOnce(&Self) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Option<Arc<Self>>> {
+        static SHARED: Mutex<Weak<PrivateDocker>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(docker) = shared.upgrade() {
+            return Ok(Some(docker));
+        }
+        let Some(docker) = Self::start(false)? else { return Ok(None) };
+        prepare(&docker)?;
+        let docker = Arc::new(docker);
+        *shared = Arc::downgrade(&docker);
+        Ok(Some(docker))
+    }
+
+    /// Containers, volumes and networks with the label of a daemon.
+    pub fn objects_of(&self, instance: &str) -> anyhow::Result<Vec<String>> {
+        let label = format!("label=sandbank.instance={instance}");
+        let mut objects = Vec::new();
+        for list in [&["ps", "-aq"][..], &["volume", "ls", "-q"], &["network", "ls", "-q"]] {
+            let said = self.said(&[list, &["--filter", &label]].concat())?;
+            objects.extend(said.lines().map(|line| format!("{}: {line}", list[0])));
+        }
+        Ok(objects)
     }
 
     pub fn socket(&self) -> PathBuf {

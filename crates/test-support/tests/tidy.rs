@@ -44,7 +44,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "store",
         ],
     ),
-    ("test-support", &[]),
+    ("test-support", &["channel", "engine", "protocol"]),
     ("bench", &["channel", "protocol"]),
 ];
 

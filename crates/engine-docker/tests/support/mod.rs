@@ -2,35 +2,27 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     clippy::unwrap_used,
     reason = "for tests only, and each test file uses a part of it"
 )]
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
 
-use sandbank_channel::RunnerClient;
-use sandbank_engine::{
-    Engine, ImageName, InstanceId, Limits, Machine, MachineSpec, NetworkMode, SandboxId,
-};
+use sandbank_engine::{Engine, ImageName, InstanceId, Limits, MachineSpec, NetworkMode, SandboxId};
 use sandbank_engine_docker::{DockerEngine, DockerSettings};
-use sandbank_protocol::{CommandSpec, Ending, Frame, StdinMode, StreamKind};
+use sandbank_test_support::machines::Machines;
+pub use sandbank_test_support::machines::{command, run, until as wait_for};
 use sandbank_test_support::{PrivateDocker, busybox_root};
 
 pub const IMAGE: &str = "sandbank-test";
 
-/// One daemon for the tests that run at the same time; it goes with the last of them.
 pub fn shared_docker() -> Option<Arc<PrivateDocker>> {
-    static SHARED: Mutex<Weak<PrivateDocker>> = Mutex::new(Weak::new());
-    let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(docker) = shared.upgrade() {
-        return Some(docker);
-    }
-    let docker = Arc::new(PrivateDocker::start(false).unwrap()?);
-    *shared = Arc::downgrade(&docker);
-    Some(docker)
+    PrivateDocker::shared(|_| Ok(())).unwrap()
 }
 
 pub fn image() -> ImageName {
@@ -48,6 +40,15 @@ pub struct TestEngine {
     pub engine: Arc<DockerEngine>,
     pub settings: DockerSettings,
     pub docker: Arc<PrivateDocker>,
+    machines: Machines,
+}
+
+impl Deref for TestEngine {
+    type Target = Machines;
+
+    fn deref(&self) -> &Machines {
+        &self.machines
+    }
 }
 
 impl TestEngine {
@@ -64,43 +65,28 @@ impl TestEngine {
         change(&mut settings);
         let engine = Arc::new(DockerEngine::start(settings.clone()).await.unwrap());
         import(&engine, &docker).await?;
-        Some(Self { engine, settings, docker })
+        Some(Self::over(engine, settings, docker))
+    }
+
+    fn over(
+        engine: Arc<DockerEngine>,
+        settings: DockerSettings,
+        docker: Arc<PrivateDocker>,
+    ) -> Self {
+        Self { machines: Machines::new(engine.clone(), spec), engine, settings, docker }
     }
 
     /// What a daemon that was killed leaves to the next: nothing is shut down.
     pub async fn restart(self) -> Self {
-        let Self { engine, settings, docker } = self;
-        drop(engine);
+        let Self { engine, settings, docker, machines } = self;
+        drop((engine, machines));
         let engine = Arc::new(DockerEngine::start(settings.clone()).await.unwrap());
-        Self { engine, settings, docker }
-    }
-
-    pub async fn create(&self) -> Machine {
-        self.create_with(|_| {}).await
-    }
-
-    pub async fn create_with(&self, change: impl FnOnce(&mut MachineSpec)) -> Machine {
-        let mut spec = spec();
-        change(&mut spec);
-        self.engine.create(&spec).await.unwrap()
-    }
-
-    pub async fn client(&self, id: &SandboxId) -> RunnerClient {
-        let stream = self.engine.connect(id).await.unwrap();
-        RunnerClient::connect(stream).await.unwrap().0
-    }
-
-    /// A script of `sh`, as the workload.
-    pub async fn sh(&self, id: &SandboxId, script: &str) -> Output {
-        let client = self.client(id).await;
-        run(&client, &["/bin/sh", "-c", script]).await
+        Self::over(engine, settings, docker)
     }
 
     /// Ends everything and checks that Docker has nothing of it left.
     pub async fn finish(self) {
-        for machine in self.engine.list().await.unwrap() {
-            self.engine.destroy(&machine.id).await.unwrap();
-        }
+        self.destroy_all().await;
         for workspace in self.engine.workspaces().await.unwrap() {
             assert!(self.engine.remove_workspace(&workspace.id).await.unwrap());
         }
@@ -110,17 +96,7 @@ impl TestEngine {
 
     /// Containers, volumes and networks with our label.
     pub fn residue(&self) -> Vec<String> {
-        let label = format!("label=sandbank.instance={}", self.settings.instance);
-        let mut left = Vec::new();
-        for list in [
-            &["ps", "--all", "--quiet"][..],
-            &["volume", "ls", "--quiet"],
-            &["network", "ls", "--quiet"],
-        ] {
-            let said = self.docker.said(&[list, &["--filter", &label]].concat()).unwrap();
-            left.extend(said.lines().map(|line| format!("{}: {line}", list[0])));
-        }
-        left
+        self.docker.objects_of(self.settings.instance.as_str()).unwrap()
     }
 
     /// What `docker inspect` says of a machine.
@@ -157,61 +133,6 @@ pub fn spec() -> MachineSpec {
         network: NetworkMode::None,
         env: BTreeMap::new(),
         workspace: None,
-    }
-}
-
-pub struct Output {
-    pub ending: Ending,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl Output {
-    pub fn code(&self) -> Option<i32> {
-        self.ending.exit_code()
-    }
-}
-
-pub fn command(argv: &[&str]) -> CommandSpec {
-    CommandSpec {
-        id: SandboxId::random().as_str().parse().unwrap(),
-        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
-        env: BTreeMap::new(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
-        timeout_ms: Some(60_000),
-        journal_bytes: None,
-        shell: None,
-    }
-}
-
-pub async fn run(client: &RunnerClient, argv: &[&str]) -> Output {
-    let spec = command(argv);
-    client.start(&spec).await.unwrap();
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let mut frames = client.output(&spec.id, 0, true).await.unwrap();
-    while let Some(frame) = frames.next().await.unwrap() {
-        match frame {
-            Frame::Output { stream: StreamKind::Stdout, data, .. } => stdout.extend(data),
-            Frame::Output { data, .. } => stderr.extend(data),
-            _ => {}
-        }
-    }
-    let status = client.wait(&spec.id).await.unwrap();
-    Output {
-        ending: status.ending().expect("wait returns ended commands").clone(),
-        stdout: String::from_utf8_lossy(&stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&stderr).into_owned(),
-    }
-}
-
-/// Polls until it holds.
-pub async fn wait_for(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds().await {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     clippy::unwrap_used,
     reason = "for tests only, and each test file uses a part of it"
@@ -11,20 +12,30 @@ pub mod battery;
 pub mod residue;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sandbank_channel::RunnerClient;
-use sandbank_engine::{
-    Engine, ImageName, InstanceId, Limits, Machine, MachineSpec, NetworkMode, SandboxId,
-};
+use sandbank_engine::{Engine, ImageName, InstanceId, Limits, MachineSpec, NetworkMode, SandboxId};
 use sandbank_engine_native::{NativeEngine, NativeSettings, StorageKind};
-use sandbank_protocol::{CommandSpec, Ending, Frame, PtySize, StdinMode, StreamKind};
+use sandbank_protocol::{CommandSpec, PtySize};
+use sandbank_test_support::machines::{Machines, command};
+pub use sandbank_test_support::machines::{Output, run, run_spec, until as wait_for};
 
 pub struct TestEngine {
     pub engine: Arc<NativeEngine>,
     pub settings: NativeSettings,
+    machines: Machines,
     data: Data,
+}
+
+impl Deref for TestEngine {
+    type Target = Machines;
+
+    fn deref(&self) -> &Machines {
+        &self.machines
+    }
 }
 
 /// The directory of one test, and what must not outlive it even when the test fails.
@@ -56,18 +67,6 @@ impl Drop for Data {
     }
 }
 
-pub struct Output {
-    pub ending: Ending,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl Output {
-    pub fn code(&self) -> Option<i32> {
-        self.ending.exit_code()
-    }
-}
-
 /// Machines need root. Says so and counts as skipped where there is none.
 pub fn cannot_run() -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|own| {
@@ -94,8 +93,13 @@ impl TestEngine {
         settings.networks_ready = 2;
         settings.cgroups_ready = 4;
         change(&mut settings);
-        let engine = Arc::new(NativeEngine::start(settings.clone()).await.unwrap());
-        Self { engine, settings, data }
+        let engine = NativeEngine::start(settings.clone()).await.unwrap();
+        Self::over(engine, settings, data)
+    }
+
+    fn over(engine: NativeEngine, settings: NativeSettings, data: Data) -> Self {
+        let engine = Arc::new(engine);
+        Self { machines: Machines::new(engine.clone(), spec), engine, settings, data }
     }
 
     /// What a daemon that was killed leaves to the next: nothing is shut down.
@@ -105,39 +109,16 @@ impl TestEngine {
 
     /// With something done while no engine is there.
     pub async fn restart_after(self, meanwhile: impl FnOnce(&NativeSettings)) -> Self {
-        let Self { engine, settings, data } = self;
+        let Self { engine, settings, machines, data } = self;
+        drop(machines);
         drop(Arc::into_inner(engine).expect("nobody else uses the engine"));
         meanwhile(&settings);
-        let engine = Arc::new(started(&settings).await);
-        Self { engine, settings, data }
-    }
-
-    pub async fn create(&self) -> Machine {
-        self.create_with(|_| {}).await
-    }
-
-    pub async fn create_with(&self, change: impl FnOnce(&mut MachineSpec)) -> Machine {
-        let mut spec = spec();
-        change(&mut spec);
-        self.engine.create(&spec).await.unwrap()
-    }
-
-    pub async fn client(&self, id: &SandboxId) -> RunnerClient {
-        let stream = self.engine.connect(id).await.unwrap();
-        RunnerClient::connect(stream).await.unwrap().0
-    }
-
-    /// A script of `sh`, as the workload.
-    pub async fn sh(&self, id: &SandboxId, script: &str) -> Output {
-        let client = self.client(id).await;
-        run(&client, &["/bin/sh", "-c", script]).await
+        Self::over(started(&settings).await, settings, data)
     }
 
     /// Ends everything and checks that nothing is left on the host.
     pub async fn finish(self) {
-        for machine in self.engine.list().await.unwrap() {
-            self.engine.destroy(&machine.id).await.unwrap();
-        }
+        self.destroy_all().await;
         self.engine.shutdown().await;
         residue::assert_none(&self.settings).await;
     }
@@ -176,58 +157,8 @@ pub fn spec_with_id(id: &SandboxId) -> MachineSpec {
     MachineSpec { id: id.clone(), ..spec() }
 }
 
-pub async fn run(client: &RunnerClient, argv: &[&str]) -> Output {
-    run_with(client, argv, None).await
-}
-
 /// What it prints is in `stderr`, where all but stdout goes.
 pub async fn run_on_terminal(client: &RunnerClient, argv: &[&str]) -> Output {
-    run_with(client, argv, Some(PtySize { rows: 24, cols: 80 })).await
-}
-
-async fn run_with(client: &RunnerClient, argv: &[&str], pty: Option<PtySize>) -> Output {
-    let spec = CommandSpec {
-        id: SandboxId::random().as_str().parse().unwrap(),
-        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
-        env: BTreeMap::new(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty,
-        timeout_ms: Some(60_000),
-        journal_bytes: None,
-        shell: None,
-    };
+    let spec = CommandSpec { pty: Some(PtySize { rows: 24, cols: 80 }), ..command(argv) };
     run_spec(client, &spec).await.unwrap()
-}
-
-/// Whatever a client may ask for; an error is the runner's refusal.
-pub async fn run_spec(
-    client: &RunnerClient,
-    spec: &CommandSpec,
-) -> Result<Output, sandbank_channel::ChannelError> {
-    client.start(spec).await?;
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let mut frames = client.output(&spec.id, 0, true).await.unwrap();
-    while let Some(frame) = frames.next().await.unwrap() {
-        match frame {
-            Frame::Output { stream: StreamKind::Stdout, data, .. } => stdout.extend(data),
-            Frame::Output { data, .. } => stderr.extend(data),
-            _ => {}
-        }
-    }
-    let status = client.wait(&spec.id).await?;
-    Ok(Output {
-        ending: status.ending().expect("wait returns ended commands").clone(),
-        stdout: String::from_utf8_lossy(&stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&stderr).into_owned(),
-    })
-}
-
-/// Polls until it holds.
-pub async fn wait_for(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds().await {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
