@@ -20,6 +20,7 @@ mod fields;
 pub mod fuzzing;
 mod images;
 mod limits;
+mod lingering;
 mod ndjson;
 mod openapi;
 mod rate;

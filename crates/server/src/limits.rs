@@ -36,8 +36,8 @@ pub(crate) const MAX_HEAD_BYTES: usize = 256 * 1024;
 /// A longer `x-request-id`, or one with odd characters, is replaced by one of ours.
 pub(crate) const MAX_REQUEST_ID_BYTES: usize = 64;
 
-/// Of a body that is too long, this much more is read and thrown away, so that the client gets
-/// to see the 413 instead of a reset connection.
+/// Of a body that its handler did not want, this much more is read and thrown away, so that the
+/// client gets to see the answer instead of a reset connection.
 pub(crate) const MAX_DISCARDED_BYTES: usize = 256 << 20;
 
 /// For this long at most.

@@ -22,6 +22,7 @@ use crate::app::App;
 use crate::connection::Connection;
 use crate::error::ApiError;
 use crate::limits::{ACCEPT_EPISODE, ACCEPT_PAUSE, MAX_HEAD_BYTES, RETRY_SOON};
+use crate::lingering::Lingering;
 use crate::request::random_id;
 use crate::verb_path;
 
@@ -126,7 +127,9 @@ async fn connection(
     };
     let router = server.router.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let mut request = request.map(Body::new);
+        let (head, body) = request.into_parts();
+        let body = Body::new(Lingering::new(body, &head.headers));
+        let mut request = Request::from_parts(head, body);
         request.extensions_mut().insert(about);
         verb_path::rewrite(request.uri_mut());
         router.clone().call(request)

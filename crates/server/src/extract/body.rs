@@ -14,7 +14,7 @@ use super::unique_keys::UniqueKeys;
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 use crate::fields;
-use crate::limits::{MAX_BODY_TIME, MAX_DISCARD_TIME, MAX_DISCARDED_BYTES};
+use crate::limits::MAX_BODY_TIME;
 
 /// The body as it came.
 pub(crate) struct Whole(pub(crate) Bytes);
@@ -106,13 +106,12 @@ async fn read(request: Request, limit: usize, pause: Duration) -> ApiResult<Byte
     let stated = stated.and_then(|value| value.to_str().ok()?.parse::<usize>().ok()).unwrap_or(0);
     let mut body = request.into_body();
     if stated > limit {
-        return Err(too_large(body, limit).await);
+        return Err(too_large(limit));
     }
     let mut bytes = BytesMut::with_capacity(stated);
     while let Some(data) = next(&mut body, pause).await? {
         if bytes.len() + data.len() > limit {
-            drop(bytes);
-            return Err(too_large(body, limit).await);
+            return Err(too_large(limit));
         }
         bytes.extend_from_slice(&data);
     }
@@ -147,17 +146,7 @@ fn dripping() -> ApiError {
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
 }
 
-async fn too_large(mut body: Body, limit: usize) -> ApiError {
-    let mut left = MAX_DISCARDED_BYTES;
-    let discard = async {
-        while let Ok(Some(data)) = next(&mut body, MAX_DISCARD_TIME).await {
-            match left.checked_sub(data.len()) {
-                Some(less) => left = less,
-                None => break,
-            }
-        }
-    };
-    let _ = tokio::time::timeout(MAX_DISCARD_TIME, discard).await;
+fn too_large(limit: usize) -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "Request body too large.")
         .with_hint(format!(
             "JSON bodies have at most {limit} bytes; send large files with PUT …/files?path="

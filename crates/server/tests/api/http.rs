@@ -185,3 +185,47 @@ async fn a_daemon_whose_data_directory_is_gone_is_not_healthy() {
     let health = other.open("GET", "/v1/health").send().await.unwrap();
     assert_eq!(health.status(), 200);
 }
+
+/// The head, more than any socket holds, and then what the server says: as clients do that send
+/// all before they listen.
+async fn sent_whole(world: &World, head: &str) -> String {
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..LARGE_BODY_BYTES / (1 << 20) {
+        stream.write_all(&vec![b'x'; 1 << 20]).await.expect("the server reads on");
+    }
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+const LARGE_BODY_BYTES: usize = 32 << 20;
+
+#[tokio::test]
+async fn a_client_that_sends_all_before_it_listens_sees_why_it_was_refused() {
+    let world = World::start().await;
+    for (request, token, status) in [
+        ("PUT /v1/sandboxes/none/files?path=a", world.token.as_str(), "404"),
+        ("PUT /v1/sandboxes/none/files?path=a", "wrong", "401"),
+        ("POST /v1/nowhere", world.token.as_str(), "404"),
+    ] {
+        let head = format!(
+            "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Authorization: Bearer {token}\r\nContent-Length: {LARGE_BODY_BYTES}\r\n\r\n"
+        );
+        let answer = sent_whole(&world, &head).await;
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{request} gave {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_first_is_not_asked_for_a_body_that_is_refused() {
+    let world = World::start().await;
+    let head = "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                Expect: 100-continue\r\nContent-Length: 100000\r\n\r\n";
+    let answer = raw(&world, head.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer:?}");
+    let wanted = head.replace("/v1/sessions", "/v1/sandboxes").replace("100000", "2");
+    let answer = raw(&world, format!("{wanted}{{}}").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 100"), "{answer:?}");
+}
