@@ -9,8 +9,8 @@ use sandbank_protocol::StreamKind;
 use tokio::time::Instant;
 
 use super::Shell;
-use super::drive::{answer, read_any};
 use super::report::Said;
+use super::streams::{answer, read_any};
 use crate::commands::Commands;
 use crate::commands::source::AsyncDescriptor;
 use crate::limits::{MAX_IDLE_OUTPUT_BYTES, SHELL_EXPORTS_PAUSE};

@@ -5,11 +5,14 @@
 //! the runner writes to (see `words.rs`). Scripts of one shell take turns. Each is a command like
 //! any other, with a journal and one ending; only its process is the shell's.
 
+mod begin;
 mod drive;
 mod idle;
 mod probe;
 mod process;
 mod report;
+mod streams;
+mod watch;
 mod words;
 
 use std::cell::{Cell, RefCell};
@@ -65,7 +68,7 @@ impl Memory {
 
     /// For a shell that does not say more.
     fn hear_rest(&mut self, process: &mut Process) {
-        for said in process.reports.push(&drive::answer_now(&process.answers)) {
+        for said in process.reports.push(&streams::answer_now(&process.answers)) {
             if let Said::Exports { turn, exports } = said {
                 self.keep_exports(turn, exports);
             }
@@ -216,4 +219,10 @@ impl Current {
         started.retain(|pid| !self.before.contains(pid));
         started
     }
+}
+
+fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+    Ok(bytes)
 }
