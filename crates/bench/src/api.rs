@@ -261,3 +261,16 @@ fn find_number(value: &Value, name: &str) -> Option<u64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_asked_for_and_found_full_in_the_daemons_own_words() {
+        let pool = Pool { image: "host", size: 4 };
+        assert_eq!(pool.setting(), "host@none=4");
+        let line = "sandbank_pool_ready{image=\"host\",network=\"none\"} 4";
+        assert_eq!(pool.is_full_line(), line);
+    }
+}

@@ -21,7 +21,14 @@ fn a_quick_run_reports_as_json_and_as_a_document_and_leaves_nothing() -> anyhow:
     let documents = tempfile::tempdir()?;
     let path = documents.path().join("figures.md");
     let output = bench(temporary.path())
-        .args(["--json", "--only", "create,docker,stream,files,at-once,density", "--density", "5", "--write"])
+        .args([
+            "--json",
+            "--only",
+            "create,docker,stream,files,at-once,density",
+            "--density",
+            "5",
+            "--write",
+        ])
         .arg(&path)
         .output()?;
     let complaint = String::from_utf8_lossy(&output.stderr);

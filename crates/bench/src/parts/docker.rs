@@ -30,8 +30,9 @@ const METHOD: &str = "A second private daemon, whose engine is Docker, in the pr
     (create, then start) when the start is answered, whatever runs inside by then; for `docker run` when \
     a byte sent to `cat` has come back. Destroyed is when `DELETE` is answered, and for `docker run` when \
     `cat` has seen the end of its input and `--rm` has removed the container. From the pool: the machine was \
-    ready when the request came. Commands are one request, `POST …/commands?wait=true`, to either daemon; \
-    Docker's API is create exec, start with the output read to its end, and inspect.";
+    ready when the request came, and another is made in its place while it is destroyed. Commands are one \
+    request, `POST …/commands?wait=true`, to either daemon; Docker's API is create exec, start with the \
+    output read to its end, and inspect.";
 
 /// Makes one and ends it.
 #[derive(Clone, Copy)]

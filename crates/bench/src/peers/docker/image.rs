@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_of_programs_runs_them_without_the_host() {
+    fn an_image_of_programs_has_the_libraries_they_need() {
         let dir = tempfile::tempdir().unwrap();
         let archive = programs(dir.path()).unwrap();
         assert!(archive.len() > 100_000, "{} bytes", archive.len());
