@@ -109,7 +109,7 @@ case "$level" in
         need bubblewrap bwrap
         need crun crun
         need runc runc
-        need docker.io dockerd
+        need docker.io dockerd docker
         ;;
     instructions) need valgrind valgrind ;;
 esac

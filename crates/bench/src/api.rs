@@ -10,15 +10,33 @@ use serde_json::{Value, json};
 use crate::http::{Client, Payload, Reply};
 use crate::limits;
 
-/// What the private daemon keeps ready. Only creates that leave the limits to the daemon get it.
-pub(crate) const POOL: &str = "host@none=4";
-const POOL_IS_FULL: &str = "sandbank_pool_ready{image=\"host\",network=\"none\"} 4";
+/// What a private daemon keeps ready, all without network. Only creates that leave image and
+/// limits to the daemon get it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pool {
+    pub(crate) image: &'static str,
+    pub(crate) size: usize,
+}
+
+impl Pool {
+    /// As the daemon's configuration has it.
+    pub(crate) fn setting(self) -> String {
+        format!("{}@none={}", self.image, self.size)
+    }
+
+    /// As the daemon's metrics have it.
+    fn is_full_line(self) -> String {
+        let Self { image, size } = self;
+        format!("sandbank_pool_ready{{image=\"{image}\",network=\"none\"}} {size}")
+    }
+}
 
 /// Other than the default, so that the machine is made when it is asked for.
 const OWN_PIDS: u32 = 511;
 
 pub(crate) struct Api {
     client: Client,
+    pool: Pool,
     /// Numbers session keys, so that no create finds an old sandbox.
     next_key: AtomicU64,
 }
@@ -30,8 +48,8 @@ pub(crate) enum Network {
 }
 
 impl Api {
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client, next_key: AtomicU64::new(0) }
+    pub(crate) fn new(client: Client, pool: Pool) -> Self {
+        Self { client, pool, next_key: AtomicU64::new(0) }
     }
 
     pub(crate) async fn create(&self, network: Network) -> anyhow::Result<String> {
@@ -72,7 +90,8 @@ impl Api {
         while let Some(chunk) = reply.chunk().await? {
             text.extend_from_slice(&chunk);
         }
-        Ok(String::from_utf8_lossy(&text).lines().any(|line| line == POOL_IS_FULL))
+        let full = self.pool.is_full_line();
+        Ok(String::from_utf8_lossy(&text).lines().any(|line| line == full))
     }
 
     /// Makes a sandbox and has its runner answer something.
@@ -240,5 +259,18 @@ fn find_number(value: &Value, name: &str) -> Option<u64> {
         },
         Value::Array(items) => items.iter().find_map(|inner| find_number(inner, name)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_asked_for_and_found_full_in_the_daemons_own_words() {
+        let pool = Pool { image: "host", size: 4 };
+        assert_eq!(pool.setting(), "host@none=4");
+        let line = "sandbank_pool_ready{image=\"host\",network=\"none\"} 4";
+        assert_eq!(pool.is_full_line(), line);
     }
 }

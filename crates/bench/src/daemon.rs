@@ -12,9 +12,29 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::api::{Api, POOL};
+use crate::api::{Api, Pool};
 use crate::http::{Address, Client};
 use crate::limits;
+
+/// What makes the daemon's sandboxes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum EngineChoice<'a> {
+    Native,
+    /// Containers of this image, in the Docker daemon that listens there.
+    Docker {
+        socket: &'a Path,
+        image: &'static str,
+    },
+}
+
+impl EngineChoice<'_> {
+    fn pool(self) -> Pool {
+        match self {
+            Self::Native => Pool { image: "host", size: 4 },
+            Self::Docker { image, .. } => Pool { image, size: 2 },
+        }
+    }
+}
 
 pub(crate) struct PrivateDaemon {
     child: Child,
@@ -26,21 +46,25 @@ pub(crate) struct PrivateDaemon {
 
 impl PrivateDaemon {
     /// Starts `binary serve` with room for `sandboxes` and waits until it is healthy.
-    pub(crate) async fn start(binary: &Path, sandboxes: usize) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        binary: &Path,
+        engine: EngineChoice<'_>,
+        sandboxes: usize,
+    ) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("sandbank-bench-").tempdir()?;
         let data_dir = dir.path().join("data");
         fs::create_dir(&data_dir)?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let log = fs::File::create(dir.path().join("daemon.log"))?;
-        let child = command(binary, &data_dir, port, sandboxes)
+        let child = command(binary, engine, &data_dir, port, sandboxes)
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
             .context("start a private daemon")?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let api = Api::new(Client::new(Address::Tcp(address), None));
+        let api = Api::new(Client::new(Address::Tcp(address), None), engine.pool());
         let mut daemon = Self { child, dir: Some(dir), data_dir, api };
-        if let Err(error) = daemon.become_healthy(address).await {
+        if let Err(error) = daemon.become_healthy(address, engine.pool()).await {
             let error = error.context(daemon.log_tail());
             let _ = daemon.child.kill();
             let _ = daemon.child.wait();
@@ -58,7 +82,7 @@ impl PrivateDaemon {
         &self.data_dir
     }
 
-    async fn become_healthy(&mut self, address: SocketAddr) -> anyhow::Result<()> {
+    async fn become_healthy(&mut self, address: SocketAddr, pool: Pool) -> anyhow::Result<()> {
         let deadline = Instant::now() + limits::DAEMON_START;
         while !self.api.is_healthy().await {
             if let Some(status) = self.child.try_wait()? {
@@ -69,7 +93,8 @@ impl PrivateDaemon {
             tokio::time::sleep(limits::POLL).await;
         }
         let token = fs::read_to_string(self.data_dir.join("token")).context("read the token")?;
-        self.api = Api::new(Client::new(Address::Tcp(address), Some(token.trim().to_owned())));
+        let client = Client::new(Address::Tcp(address), Some(token.trim().to_owned()));
+        self.api = Api::new(client, pool);
         Ok(())
     }
 
@@ -155,7 +180,13 @@ impl Drop for PrivateDaemon {
     }
 }
 
-fn command(binary: &Path, data_dir: &Path, port: u16, sandboxes: usize) -> Command {
+fn command(
+    binary: &Path,
+    engine: EngineChoice<'_>,
+    data_dir: &Path,
+    port: u16,
+    sandboxes: usize,
+) -> Command {
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -169,11 +200,17 @@ fn command(binary: &Path, data_dir: &Path, port: u16, sandboxes: usize) -> Comma
         .env("SANDBANK_HOST", Ipv4Addr::LOCALHOST.to_string())
         .env("SANDBANK_PORT", port.to_string())
         .env("SANDBANK_MAX_SANDBOXES", sandboxes.to_string())
-        .env("SANDBANK_POOL", POOL)
+        .env("SANDBANK_POOL", engine.pool().setting())
         .env("SANDBANK_REQUESTS_PER_SECOND", "0")
         .env("SANDBANK_HEADER_TIMEOUT_MS", "120000")
         .env("SANDBANK_LOG", "warn")
         .stdin(Stdio::null());
+    if let EngineChoice::Docker { socket, image } = engine {
+        command
+            .env("SANDBANK_ENGINE", "docker")
+            .env("SANDBANK_DOCKER_HOST", socket)
+            .env("SANDBANK_DOCKER_IMAGE", image);
+    }
     // Ctrl-C is for the tool, which then stops the daemon in order.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command

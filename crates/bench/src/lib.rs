@@ -31,9 +31,9 @@ use std::time::{Instant, SystemTime};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use daemon::PrivateDaemon;
+use daemon::{EngineChoice, PrivateDaemon};
 use parts::Run;
-use peers::Peers;
+use peers::{Peers, docker};
 use progress::Progress;
 
 /// A signal ended the run; what it had made is removed.
@@ -57,7 +57,8 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
         reason = interrupted(&mut interrupts) => return Err(reason),
     };
     let scale = options.scale();
-    let daemon = PrivateDaemon::start(&options.binary, scale.density + SPARE_SANDBOXES).await;
+    let room = scale.density + SPARE_SANDBOXES;
+    let daemon = PrivateDaemon::start(&options.binary, EngineChoice::Native, room).await;
     let daemon = match daemon {
         Ok(daemon) => daemon,
         Err(error) => {
@@ -66,13 +67,25 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
         }
     };
     let machine = Machine::describe(daemon.data_dir(), load_before);
-    let run = Run { scale, daemon: &daemon, peers: &peers, progress: &progress };
+    let on_docker = on_docker(&options, &peers).await;
+    let run = Run {
+        scale,
+        daemon: &daemon,
+        on_docker: on_docker.as_ref().map_err(String::as_str),
+        peers: &peers,
+        progress: &progress,
+    };
     let outcome = tokio::select! {
         outcome = sections(&options, &run) => outcome,
         reason = interrupted(&mut interrupts) => Err(reason),
     };
     progress.end();
     let finished = daemon.finish().await;
+    // Before the Docker daemon, which has its sandboxes.
+    let finished = match on_docker {
+        Ok(on_docker) => on_docker.finish().await.and(finished),
+        Err(_) => finished,
+    };
     let (contenders, skipped) = (peers.contenders(), peers.skipped.clone());
     let peers_finished = peers.finish().await;
     let sections = outcome?;
@@ -93,6 +106,18 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
     })
 }
 
+/// A daemon whose sandboxes are containers, or why there is none.
+async fn on_docker(options: &Options, peers: &Peers) -> Result<PrivateDaemon, String> {
+    if ![Part::Docker, Part::AtOnce].iter().any(|part| options.wants(*part)) {
+        return Err("no part of this run needs it".to_owned());
+    }
+    let docker = peers.docker().ok_or("there is no private Docker daemon")?;
+    let socket = docker.socket();
+    let engine = EngineChoice::Docker { socket: &socket, image: docker::PROGRAMS };
+    let started = PrivateDaemon::start(&options.binary, engine, SPARE_SANDBOXES).await;
+    started.map_err(|error| format!("{error:#}"))
+}
+
 async fn sections(options: &Options, run: &Run<'_>) -> anyhow::Result<Vec<Section>> {
     let mut sections = Vec::new();
     for part in Part::ALL.into_iter().filter(|part| options.wants(*part)) {
@@ -111,7 +136,6 @@ fn unmeasured(options: &Options) -> Vec<Skipped> {
     let nothing = [
         ("tree and search against `find` and `rg`", "this version has no such routes"),
         ("fork of a workspace", "this version does not fork"),
-        ("engine docker", "this version has the native engine only"),
     ];
     let nothing = nothing.map(|(name, reason)| (name.to_owned(), reason));
     let left_out = Part::ALL.into_iter().filter(|part| !options.wants(*part));

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-/// From the start of the private daemon to its first healthy answer.
-pub(crate) const DAEMON_START: Duration = Duration::from_secs(30);
+/// From the start of a private daemon to its first healthy answer; over Docker it tests containment
+/// with containers first.
+pub(crate) const DAEMON_START: Duration = Duration::from_secs(120);
 
 /// From SIGTERM to the daemon's exit; then it is killed.
 pub(crate) const DAEMON_STOP: Duration = Duration::from_secs(30);

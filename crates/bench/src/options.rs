@@ -28,33 +28,37 @@ pub enum Part {
     Create,
     Command,
     Shell,
+    Docker,
     Stream,
     Files,
     Terminal,
     Pause,
     Throughput,
+    AtOnce,
     Growth,
     Density,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{0:?} is no part of the benchmark; there are create, command, shell, stream, files, terminal, pause, \
-     throughput, growth, density"
+    "{0:?} is no part of the benchmark; there are create, command, shell, docker, stream, files, \
+     terminal, pause, throughput, at-once, growth, density"
 )]
 pub struct UnknownPart(String);
 
 impl Part {
     /// In the order they run: density last, because it leaves the most behind in the kernel.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Create,
         Self::Command,
         Self::Shell,
+        Self::Docker,
         Self::Stream,
         Self::Files,
         Self::Terminal,
         Self::Pause,
         Self::Throughput,
+        Self::AtOnce,
         Self::Growth,
         Self::Density,
     ];
@@ -64,11 +68,13 @@ impl Part {
             Self::Create => "create",
             Self::Command => "command",
             Self::Shell => "shell",
+            Self::Docker => "docker",
             Self::Stream => "stream",
             Self::Files => "files",
             Self::Terminal => "terminal",
             Self::Pause => "pause",
             Self::Throughput => "throughput",
+            Self::AtOnce => "at-once",
             Self::Growth => "growth",
             Self::Density => "density",
         }
@@ -136,6 +142,10 @@ pub(crate) struct Scale {
     pub(crate) file_bytes: u64,
     /// Sandboxes made in one throughput slice.
     pub(crate) slice: usize,
+    /// Sandboxes that are asked for at the same moment.
+    pub(crate) at_once: usize,
+    /// The same of containers, which take longer.
+    pub(crate) containers_at_once: usize,
     pub(crate) density: usize,
     /// With how many alive, on the way to that, everything is looked at; fifths of the way when empty.
     pub(crate) looks: &'static [usize],
@@ -158,6 +168,8 @@ impl Scale {
         stream_bytes: 2 << 30,
         file_bytes: 256 << 20,
         slice: 100,
+        at_once: 100,
+        containers_at_once: 30,
         density: 3000,
         looks: &[100, 1000, 2000, 3000],
         slow_every: 4,
@@ -173,6 +185,8 @@ impl Scale {
         stream_bytes: 64 << 20,
         file_bytes: 32 << 20,
         slice: 10,
+        at_once: 20,
+        containers_at_once: 6,
         density: 60,
         looks: &[20, 60],
         slow_every: 5,

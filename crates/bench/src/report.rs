@@ -182,6 +182,19 @@ impl Section {
         });
     }
 
+    /// Adds how much longer the subject takes; nothing when one of them was not measured.
+    pub fn difference(&mut self, measure: &str, subject: &str, peer: &str, goal: Option<Goal>) {
+        let Some((ours, theirs, better)) = self.pair(measure, subject, peer) else { return };
+        self.comparisons.push(Comparison {
+            what: format!("{measure}: {subject} − {peer}"),
+            value: ours.p50 - theirs.p50,
+            p95: Some(ours.p95 - theirs.p95),
+            unit: Unit::Milliseconds,
+            better,
+            goal,
+        });
+    }
+
     /// Adds a figure of its own with a goal.
     pub fn figure(&mut self, what: impl Into<String>, value: f64, unit: Unit, goal: Goal) {
         let (what, better, goal) = (what.into(), unit.better(), Some(goal));
@@ -225,6 +238,16 @@ mod tests {
         let comparison = &section.comparisons[0];
         assert_eq!((comparison.value, comparison.better), (2.0, Better::Higher));
         assert!(!comparison.goal.unwrap().is_met_by(comparison.value));
+    }
+
+    #[test]
+    fn a_difference_is_what_the_subject_takes_longer() {
+        let mut section = section();
+        section.difference("ready", "bwrap", SUBJECT, Some(Goal::AtMost(2.0)));
+        section.difference("ready", SUBJECT, "bwrap", None);
+        let [longer, shorter] = &section.comparisons[..] else { panic!("two comparisons") };
+        assert_eq!((longer.value, shorter.value), (2.0, -2.0));
+        assert!(longer.goal.unwrap().is_met_by(longer.value));
     }
 
     #[test]

@@ -21,7 +21,14 @@ fn a_quick_run_reports_as_json_and_as_a_document_and_leaves_nothing() -> anyhow:
     let documents = tempfile::tempdir()?;
     let path = documents.path().join("figures.md");
     let output = bench(temporary.path())
-        .args(["--json", "--only", "create,stream,files,density", "--density", "5", "--write"])
+        .args([
+            "--json",
+            "--only",
+            "create,docker,stream,files,at-once,density",
+            "--density",
+            "5",
+            "--write",
+        ])
         .arg(&path)
         .output()?;
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -30,7 +37,25 @@ fn a_quick_run_reports_as_json_and_as_a_document_and_leaves_nothing() -> anyhow:
     let report: Value = serde_json::from_slice(&output.stdout)?;
     let titles: Vec<_> = report["sections"].as_array().into_iter().flatten().collect();
     let titles: Vec<_> = titles.iter().filter_map(|section| section["title"].as_str()).collect();
-    assert_eq!(titles, ["Create and destroy", "Log stream", "Files", "Density and growth"]);
+    let expected = [
+        "Create and destroy",
+        "Sandboxes on Docker",
+        "Log stream",
+        "Files",
+        "At once",
+        "Density and growth",
+    ];
+    assert_eq!(titles, expected);
+    let goals = |title: &str| {
+        let sections = report["sections"].as_array().into_iter().flatten();
+        let section = sections.clone().find(|section| section["title"] == title);
+        let comparisons = section.and_then(|section| section["comparisons"].as_array());
+        comparisons.into_iter().flatten().filter(|each| !each["goal"].is_null()).count()
+    };
+    match report["skipped"].as_array().into_iter().flatten().find(|s| s["name"] == "Docker") {
+        Some(reason) => println!("skipped: without Docker: {reason}"),
+        None => assert_eq!((goals("Sandboxes on Docker"), goals("At once")), (3, 3)),
+    }
     let document = std::fs::read_to_string(&path)?;
     assert!(document.contains("sandbank ÷ loopback TCP"), "{document}");
     assert!(path.with_extension("svg").is_file());

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Run, turns};
-use crate::api::Network;
-use crate::peers::{BWRAP, DOCKER, NAMES, Peer};
+use super::{Run, fill_pool, turns};
+use crate::api::{Api, Network};
+use crate::peers::{BWRAP, Cycle, DOCKER, NAMES, Peer};
 use crate::report::{Goal, SUBJECT, Section, Skipped, Unit};
 use crate::samples::Samples;
 
-const ANSWERED: &str = "create request answered";
-const READY: &str = "create to ready";
-const GONE: &str = "destroy";
+pub(super) const ANSWERED: &str = "create request answered";
+pub(super) const READY: &str = "create to ready";
+pub(super) const GONE: &str = "destroy";
 const WITH_NETWORK: &str = "sandbank, with network";
 const FROM_POOL: &str = "sandbank, from the pool";
 const GOAL_AGAINST_DOCKER: f64 = 45.0;
@@ -33,15 +33,21 @@ enum Contender<'a> {
     Peer(Peer<'a>),
 }
 
-struct Times {
+pub(super) struct Times {
     /// Only of Sandbank, where creating and answering are two requests.
     answered: Option<Duration>,
     ready: Duration,
     gone: Duration,
 }
 
+impl From<Cycle> for Times {
+    fn from(Cycle { ready, gone }: Cycle) -> Self {
+        Self { answered: None, ready, gone }
+    }
+}
+
 impl Times {
-    fn add_to(&self, samples: &mut Samples, who: &str) {
+    pub(super) fn add_to(&self, samples: &mut Samples, who: &str) {
         if let Some(answered) = self.answered {
             samples.add_time(ANSWERED, who, answered);
         }
@@ -117,31 +123,32 @@ async fn contenders<'a>(run: &Run<'a>, section: &mut Section) -> Vec<Contender<'
 
 async fn once(run: &Run<'_>, contender: Contender<'_>) -> anyhow::Result<Times> {
     match contender {
-        Contender::Sandbank(network) => sandbank(run, run.api().create(network)).await,
-        Contender::Pool => {
-            run.fill_pool().await?;
-            let times = sandbank(run, run.api().create_from_pool()).await?;
-            // What is made in its place must not slow down whoever is next.
-            run.fill_pool().await?;
-            Ok(times)
-        }
-        Contender::Peer(peer) => {
-            let cycle = peer.cycle().await?;
-            Ok(Times { answered: None, ready: cycle.ready, gone: cycle.gone })
-        }
+        Contender::Sandbank(network) => sandbank(run.api(), run.api().create(network)).await,
+        Contender::Pool => from_pool(run.api()).await,
+        Contender::Peer(peer) => Ok(peer.cycle().await?.into()),
     }
 }
 
-async fn sandbank(
-    run: &Run<'_>,
+/// A machine that is ready already.
+pub(super) async fn from_pool(api: &Api) -> anyhow::Result<Times> {
+    fill_pool(api).await?;
+    let times = sandbank(api, api.create_from_pool()).await?;
+    // What is made in its place must not slow down whoever is next.
+    fill_pool(api).await?;
+    Ok(times)
+}
+
+/// What `create` makes, until it is ready and until it is gone.
+pub(super) async fn sandbank(
+    api: &Api,
     create: impl Future<Output = anyhow::Result<String>>,
 ) -> anyhow::Result<Times> {
     let begin = Instant::now();
     let id = create.await?;
     let answered = begin.elapsed();
-    run.api().ask_runner(&id).await?;
+    api.ask_runner(&id).await?;
     let ready = begin.elapsed();
     let begin = Instant::now();
-    run.api().destroy(&id).await?;
+    api.destroy(&id).await?;
     Ok(Times { answered: Some(answered), ready, gone: begin.elapsed() })
 }

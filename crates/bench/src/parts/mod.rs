@@ -1,9 +1,11 @@
 //! The parts of a run. Inside each, contenders take turns in an order that rotates from round to
 //! round, so that a slow minute of the machine hits all of them.
 
+mod at_once;
 mod command;
 mod create;
 mod density;
+mod docker;
 mod files;
 mod growth;
 mod pause;
@@ -25,6 +27,8 @@ use crate::report::Section;
 pub(crate) struct Run<'a> {
     pub(crate) scale: Scale,
     pub(crate) daemon: &'a PrivateDaemon,
+    /// The one whose sandboxes are containers of the private Docker daemon, or why there is none.
+    pub(crate) on_docker: Result<&'a PrivateDaemon, &'a str>,
     pub(crate) peers: &'a Peers,
     pub(crate) progress: &'a Progress,
 }
@@ -49,12 +53,7 @@ impl Run<'_> {
 
     /// Waits until the pool has all its machines.
     async fn fill_pool(&self) -> anyhow::Result<()> {
-        let deadline = Instant::now() + limits::POOL_FILL;
-        while !self.api().pool_is_full().await? {
-            anyhow::ensure!(Instant::now() < deadline, "the pool is not full yet");
-            tokio::time::sleep(limits::POLL).await;
-        }
-        Ok(())
+        fill_pool(self.api()).await
     }
 
     pub(crate) async fn measure(&self, part: Part) -> anyhow::Result<Section> {
@@ -62,15 +61,27 @@ impl Run<'_> {
             Part::Create => create::measure(self).await,
             Part::Command => command::measure(self).await,
             Part::Shell => shell::measure(self).await,
+            Part::Docker => docker::measure(self).await,
             Part::Stream => stream::measure(self).await,
             Part::Files => files::measure(self).await,
             Part::Terminal => terminal::measure(self).await,
             Part::Pause => pause::measure(self).await,
             Part::Throughput => throughput::measure(self).await,
+            Part::AtOnce => at_once::measure(self).await,
             Part::Growth => growth::measure(self).await,
             Part::Density => density::measure(self).await,
         }
     }
+}
+
+/// Waits until that daemon's pool has all its machines.
+async fn fill_pool(api: &Api) -> anyhow::Result<()> {
+    let deadline = Instant::now() + limits::POOL_FILL;
+    while !api.pool_is_full().await? {
+        anyhow::ensure!(Instant::now() < deadline, "the pool is not full yet");
+        tokio::time::sleep(limits::POLL).await;
+    }
+    Ok(())
 }
 
 /// Everybody once, beginning with another one each turn. Callers count turns from the first one

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Run, turns};
 use crate::api::Network;
 use crate::peers::DOCKER;
+use crate::peers::docker::Kind;
 use crate::report::{Goal, SUBJECT, Section, Unit};
 use crate::samples::Samples;
 
@@ -22,7 +23,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let id = run.api().create_ready(Network::None).await?;
     run.api().start(&id, &["sleep", "infinity"]).await?;
     let container = match run.peers.docker() {
-        Some(docker) => Some(docker.create().await?),
+        Some(docker) => Some(docker.create(Kind::Host).await?),
         None => None,
     };
     let mut contenders = vec![SUBJECT];

@@ -10,6 +10,7 @@ use crate::api::{Api, Network};
 use crate::http::{Raw, Reply, within};
 use crate::limits;
 use crate::log_lines::LogLines;
+use crate::peers::docker::Kind;
 use crate::report::{Goal, SUBJECT, Section, Unit};
 use crate::samples::Samples;
 
@@ -105,7 +106,7 @@ async fn alone(run: &Run<'_>, rounds: usize, samples: &mut Samples) -> anyhow::R
     let mut ours = Terminal::open(run.api(), &id).await?;
     let mut theirs: Option<(String, Raw)> = None;
     if let Some(docker) = run.peers.docker() {
-        let container = docker.create().await?;
+        let container = docker.create(Kind::Host).await?;
         let terminal = docker.terminal(&container, &PROGRAM).await?;
         theirs = Some((container, terminal));
     }

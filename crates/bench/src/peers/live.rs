@@ -4,6 +4,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::docker::Kind;
 use super::oci::Container;
 use super::{Peer, blocking, process};
 
@@ -18,7 +19,7 @@ pub(crate) struct Live<'a> {
 impl<'a> Live<'a> {
     pub(crate) async fn start(peer: Peer<'a>) -> anyhow::Result<Self> {
         let (id, container) = match peer {
-            Peer::Docker(docker) => (docker.create().await?, None),
+            Peer::Docker(docker) => (docker.create(Kind::Host).await?, None),
             Peer::Oci(runtime) => {
                 let container = runtime.start()?;
                 (container.id.clone(), Some(container))

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::report::{Contender, SUBJECT, Skipped};
 use bwrap::Bwrap;
-use docker::Docker;
+use docker::{Docker, Kind};
 use oci::OciRuntime;
 
 pub(crate) const PROCESS: &str = "bare process";
@@ -147,20 +147,24 @@ impl Peer<'_> {
     /// come back; a Docker container is ready when its start is answered.
     pub(crate) async fn cycle(&self) -> anyhow::Result<Cycle> {
         match self {
-            Self::Docker(docker) => docker.cycle().await,
+            Self::Docker(docker) => docker.cycle(Kind::Host).await,
             Self::Oci(runtime) => {
-                let (_, mut command) = runtime.run_command();
                 // Killing `run` would leave the container behind: it ends when its input does.
-                blocking(move || {
-                    let peer = process::start(&mut command)?;
-                    Ok(Cycle { ready: peer.took, gone: peer.end_input()? })
-                })
-                .await
+                let (_, command) = runtime.run_command();
+                until_input_ends(command).await
             }
             Self::Bwrap(bwrap) => until_killed(bwrap.command(&["cat"])).await,
             Self::Process => until_killed(process::bare(&["cat"])?).await,
         }
     }
+}
+
+pub(crate) async fn until_input_ends(mut command: std::process::Command) -> anyhow::Result<Cycle> {
+    blocking(move || {
+        let peer = process::start(&mut command)?;
+        Ok(Cycle { ready: peer.took, gone: peer.end_input()? })
+    })
+    .await
 }
 
 async fn until_killed(mut command: std::process::Command) -> anyhow::Result<Cycle> {

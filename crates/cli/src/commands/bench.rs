@@ -24,7 +24,8 @@ pub(crate) struct BenchArgs {
     /// Few rounds and small sizes: shows that everything works
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Parts to run: create, command, shell, stream, files, terminal, pause, throughput, growth, density
+    /// Parts to run: create, command, shell, docker, stream, files, terminal, pause, throughput,
+    /// at-once, growth, density
     /// [default: all]
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     pub(crate) only: Vec<Part>,

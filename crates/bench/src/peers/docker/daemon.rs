@@ -1,6 +1,7 @@
 //! A Docker daemon of the run's own: socket, images and containers in a temporary directory, in a
-//! mount and a pid namespace of its own, so that nothing of it outlives the run and a Docker that
-//! is there already is neither used nor disturbed. It touches no bridge and no packet filter.
+//! mount, a pid and a network namespace of its own, so that nothing of it outlives the run, a Docker
+//! that is there already is neither used nor disturbed, and neither are the host's bridges and packet
+//! filters.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use crate::peers::process;
 const ETC: &str = "/etc/docker";
 
 /// Mounts hide `/run`, where a containerd of the system would be found, and `/etc/docker`.
-const INSIDE: &str = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /etc/docker && exec \"$@\"";
+const INSIDE: &str = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /etc/docker && \
+    ip link set lo up && exec \"$@\"";
 
 pub(super) struct DockerDaemon {
     /// `unshare`, which dies last and takes every process of the namespace with it.
@@ -37,7 +39,7 @@ impl DockerDaemon {
         let log = fs::File::create(at("daemon.log"))?;
         let made_etc = !Path::new(ETC).exists();
         fs::create_dir_all(ETC)?;
-        let mut command = process::bare(&["unshare", "--mount", "--pid", "--fork"])?;
+        let mut command = process::bare(&["unshare", "--mount", "--pid", "--net", "--fork"])?;
         command
             .args(["--mount-proc", "--kill-child", "--propagation", "slave"])
             .args(["sh", "-c", INSIDE, "sh"])
@@ -52,8 +54,8 @@ impl DockerDaemon {
             .arg(at("exec"))
             .arg("--pidfile")
             .arg(at("docker.pid"))
-            .args(["--bridge", "none", "--iptables=false", "--ip6tables=false"])
-            .args(["--ip-forward=false", "--ip-masq=false", "--log-level", "error"])
+            .args(["--bridge", "none", "--log-level", "error"])
+            .args(["--cgroup-parent", &cgroup()])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
@@ -69,11 +71,6 @@ impl DockerDaemon {
 
     pub(super) fn socket(&self) -> PathBuf {
         self.dir.path().join("docker.sock")
-    }
-
-    /// Below which its containers have their cgroups.
-    pub(super) fn cgroup(&self) -> String {
-        format!("/sandbank-bench-{}", std::process::id())
     }
 
     /// An error when it has ended or is too late.
@@ -110,7 +107,7 @@ impl DockerDaemon {
     fn remove_rest(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let name = self.cgroup();
+        let name = cgroup();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let cgroups = mounts.lines().filter(|line| line.contains(" - cgroup"));
         for point in cgroups.filter_map(|line| line.split(' ').nth(4)) {
@@ -127,6 +124,11 @@ impl Drop for DockerDaemon {
     fn drop(&mut self) {
         self.remove_rest();
     }
+}
+
+/// Below which its containers have their cgroups.
+fn cgroup() -> String {
+    format!("/sandbank-bench-{}", std::process::id())
 }
 
 /// The daemon itself, whose parent only waits for it.

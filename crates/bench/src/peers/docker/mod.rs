@@ -1,9 +1,11 @@
 //! Docker, spoken to through its HTTP API on the socket of a private daemon.
 
+mod cli;
 mod daemon;
+mod image;
 mod output;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -14,15 +16,32 @@ use serde_json::{Value, json};
 use super::host_root::{self, CPU_PERIOD, CPU_QUOTA, MEMORY_BYTES, PIDS, WORKSPACE};
 use super::{Cycle, blocking, process};
 use crate::http::{Address, Client, Payload, Raw};
+pub(crate) use cli::Cli;
 use daemon::DockerDaemon;
 use output::OutputFrames;
 
-const IMAGE: &str = "sandbank-bench";
+/// Mount points for the host's `/usr`, as the other peers have it.
+const HOST: &str = "sandbank-bench";
+
+/// A few programs of the host with their libraries, and nothing of the host mounted.
+pub(crate) const PROGRAMS: &str = "sandbank-bench-programs";
 
 pub(crate) struct Docker {
     daemon: DockerDaemon,
     client: Client,
     pub(crate) version: String,
+    /// Or why there is none.
+    pub(crate) cli: Result<Cli, String>,
+}
+
+/// A container by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// With the host's `/usr`.
+    Host,
+    /// With what a sandbox on Docker has, too: an image with everything in it, a root that cannot be
+    /// written to, a volume as workspace, a `/tmp` in memory.
+    Programs,
 }
 
 impl Docker {
@@ -36,7 +55,8 @@ impl Docker {
         };
         let daemon = DockerDaemon::start(&program)?;
         let client = Client::new(Address::Unix(daemon.socket()), None);
-        let mut docker = Self { daemon, client, version: String::new() };
+        let cli = Cli::find(&daemon.socket(), daemon.dir());
+        let mut docker = Self { daemon, client, version: String::new(), cli };
         match docker.prepare().await {
             Ok(()) => Ok(Ok(docker)),
             Err(error) => {
@@ -54,40 +74,34 @@ impl Docker {
         }
         let version = self.client.call(Method::GET, "/version", None).await?;
         self.version = version["Version"].as_str().unwrap_or("of unknown version").to_owned();
-        let root = self.daemon.dir().join("rootfs");
-        host_root::make(&root)?;
-        let archive = blocking(move || archive(&root)).await?;
-        let path = format!("/images/create?fromSrc=-&repo={IMAGE}&tag=latest");
+        let dir = self.daemon.dir();
+        let (bare, full) = (dir.join("bare"), dir.join("programs"));
+        self.import(HOST, blocking(move || image::mount_points(&bare)).await?).await?;
+        self.import(PROGRAMS, blocking(move || image::programs(&full)).await?).await?;
+        for kind in [Kind::Host, Kind::Programs] {
+            let id = self.create(kind).await?;
+            self.exec(&id, &["true"]).await?;
+            self.remove(&id).await?;
+        }
+        Ok(())
+    }
+
+    async fn import(&self, name: &str, archive: Vec<u8>) -> anyhow::Result<()> {
+        let path = format!("/images/create?fromSrc=-&repo={name}&tag=latest");
         let length = archive.len() as u64;
         let payload = Payload::repeated(Bytes::from(archive), length);
         let mut reply = self.client.open(Method::POST, &path, payload).await?;
         while reply.chunk().await?.is_some() {}
-        let id = self.create().await?;
-        self.exec(&id, &["true"]).await?;
-        self.remove(&id).await
+        Ok(())
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.daemon.socket()
     }
 
     /// Create and start, until the start is answered; what is inside by then is not waited for.
-    pub(crate) async fn create(&self) -> anyhow::Result<String> {
-        let body = json!({
-            "Image": IMAGE,
-            "Cmd": ["sleep", "infinity"],
-            "User": host_root::USER.to_string(),
-            "Env": ["PATH=/usr/bin:/bin", format!("HOME={WORKSPACE}")],
-            "WorkingDir": WORKSPACE,
-            "HostConfig": {
-                "NetworkMode": "none",
-                "Binds": ["/usr:/usr:ro"],
-                "CapDrop": ["ALL"],
-                "SecurityOpt": ["no-new-privileges"],
-                "Memory": MEMORY_BYTES,
-                "PidsLimit": PIDS,
-                "CpuPeriod": CPU_PERIOD,
-                "CpuQuota": CPU_QUOTA,
-                "LogConfig": { "Type": "none" },
-                "CgroupParent": self.daemon.cgroup(),
-            },
-        });
+    pub(crate) async fn create(&self, kind: Kind) -> anyhow::Result<String> {
+        let body = container(kind);
         let made = self.client.call(Method::POST, "/containers/create", Some(body)).await?;
         let id = made["Id"].as_str().context("a container without Id")?.to_owned();
         self.client.call(Method::POST, &format!("/containers/{id}/start"), None).await?;
@@ -99,9 +113,9 @@ impl Docker {
         self.client.call(Method::DELETE, &path, None).await.map(drop)
     }
 
-    pub(crate) async fn cycle(&self) -> anyhow::Result<Cycle> {
+    pub(crate) async fn cycle(&self, kind: Kind) -> anyhow::Result<Cycle> {
         let begin = Instant::now();
-        let id = self.create().await?;
+        let id = self.create(kind).await?;
         let ready = begin.elapsed();
         let begin = Instant::now();
         self.remove(&id).await?;
@@ -159,8 +173,35 @@ impl Docker {
     }
 }
 
-fn archive(root: &Path) -> anyhow::Result<Vec<u8>> {
-    let tar = process::bare(&["tar", "--create", "--directory"])?.arg(root).arg(".").output()?;
-    anyhow::ensure!(tar.status.success(), "tar: {}", String::from_utf8_lossy(&tar.stderr));
-    Ok(tar.stdout)
+fn container(kind: Kind) -> Value {
+    let mut host = json!({
+        "NetworkMode": "none",
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges"],
+        "Memory": MEMORY_BYTES,
+        "PidsLimit": PIDS,
+        "CpuPeriod": CPU_PERIOD,
+        "CpuQuota": CPU_QUOTA,
+        "LogConfig": { "Type": "none" },
+    });
+    let image = match kind {
+        Kind::Host => {
+            host["Binds"] = json!(["/usr:/usr:ro"]);
+            HOST
+        }
+        Kind::Programs => {
+            host["ReadonlyRootfs"] = json!(true);
+            host["Mounts"] = json!([{ "Type": "volume", "Target": WORKSPACE }]);
+            host["Tmpfs"] = json!({ "/tmp": "" });
+            PROGRAMS
+        }
+    };
+    json!({
+        "Image": image,
+        "Cmd": ["sleep", "infinity"],
+        "User": host_root::USER.to_string(),
+        "Env": ["PATH=/usr/bin:/bin", format!("HOME={WORKSPACE}")],
+        "WorkingDir": WORKSPACE,
+        "HostConfig": host,
+    })
 }
