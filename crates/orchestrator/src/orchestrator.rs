@@ -330,10 +330,7 @@ impl Orchestrator {
     }
 
     /// The one that is named, else the default one.
-    pub fn engine_named(
-        &self,
-        name: Option<&str>,
-    ) -> Result<&Arc<dyn Engine>, OrchestratorError> {
+    pub fn engine_named(&self, name: Option<&str>) -> Result<&Arc<dyn Engine>, OrchestratorError> {
         Ok(&self.context.providers.named(name)?.engine)
     }
 

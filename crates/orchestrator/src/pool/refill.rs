@@ -73,7 +73,8 @@ async fn make(context: &Arc<Context>, provider: &Arc<Provider>, place: usize) {
         shelves.owned.insert(id.clone());
         recipe
     };
-    let making = timeout(context.settings.create_deadline, machine(&*provider.engine, &id, &recipe));
+    let making =
+        timeout(context.settings.create_deadline, machine(&*provider.engine, &id, &recipe));
     let made = match making.await {
         Ok(made) => made,
         Err(_) => Err(OrchestratorError::CreateTimedOut(context.settings.create_deadline)),
