@@ -67,6 +67,7 @@ pub(super) struct ImageList {
 
 /// Which engine's images are meant.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EngineQuery {
     /// The default one when absent.
