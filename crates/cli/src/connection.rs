@@ -10,12 +10,13 @@ use crate::locate::{self, Found};
 
 /// What a command may do when no server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum Reach<'a> {
     /// Fail: what it asks for is in a running server.
     Running,
     /// Start the daemon's parts in this process. With `keep`, what it makes must outlive it, so
     /// a data directory that goes away afterwards is no place for it.
-    OrOwn { keep: bool },
+    /// `engine` is the one that it will name.
+    OrOwn { keep: bool, engine: Option<&'a str> },
     /// Look after what a `run` left in the data directory, if one ever was, for a moment.
     OrLeftBehind,
 }
@@ -26,7 +27,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) async fn open(context: &Context, reach: Reach) -> Result<Self, Failure> {
+    pub(crate) async fn open(context: &Context, reach: Reach<'_>) -> Result<Self, Failure> {
         if let Some(url) = &context.url {
             let (url, token) = locate::token_for(url)?;
             let client = Client::new(&url, token)?;
@@ -43,8 +44,8 @@ impl Connection {
                 Ok(Self { client: own.client().clone(), own: Some(own) })
             }
             (Found::Nothing, Reach::Running | Reach::OrLeftBehind) => Err(nothing_runs(&settings)),
-            (_, Reach::OrOwn { keep }) => {
-                let own = OwnDaemon::start(&context.ui, settings, keep).await?;
+            (_, Reach::OrOwn { keep, engine }) => {
+                let own = OwnDaemon::start(&context.ui, settings, keep, engine).await?;
                 Ok(Self { client: own.client().clone(), own: Some(own) })
             }
         }

@@ -57,3 +57,7 @@ pub(crate) const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Between two looks at what the daemon's allocator holds without need.
 pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How long it is until an engine that could not be started is tried again; longer each time.
+pub(crate) const FIRST_ENGINE_RETRY: Duration = Duration::from_secs(1);
+pub(crate) const LAST_ENGINE_RETRY: Duration = Duration::from_secs(30);

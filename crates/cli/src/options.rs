@@ -40,6 +40,9 @@ pub(crate) struct SandboxOptions {
     /// What its root file system is made of; `sandbank image ls` lists the choices
     #[arg(long, value_name = "NAME")]
     pub(crate) image: Option<String>,
+    /// What makes it, where the server has several: native or docker
+    #[arg(long, value_name = "NAME")]
+    pub(crate) engine: Option<String>,
     /// Whom it may reach: `default` is public addresses only, `none` is nobody
     #[arg(long, value_enum, default_value = "default", value_name = "MODE")]
     pub(crate) network: NetworkChoice,
@@ -84,6 +87,7 @@ impl SandboxOptions {
         };
         SandboxRequest {
             session_key: key,
+            engine: self.engine.clone(),
             image: self.image.clone(),
             workspace: self.workspace.as_ref().map(ToString::to_string),
             idle_ttl_ms: None,

@@ -21,7 +21,8 @@ pub(crate) async fn run(
     let mut interrupts = Interrupts::listen()?;
     // A kept workspace must outlive the command, whether its sandbox does or not.
     let keep = options.keep || options.workspace.is_some();
-    let connection = Connection::open(context, Reach::OrOwn { keep }).await?;
+    let engine = options.engine.as_deref();
+    let connection = Connection::open(context, Reach::OrOwn { keep, engine }).await?;
     connection.client.check_input(command)?;
     let own = OwnCommand { context, client: &connection.client, command, keep: options.keep };
     let code = own.run(&options.request(fresh_name(prefix)), &mut interrupts).await;

@@ -4,6 +4,7 @@
 //! nothing of commands, files or HTTP. What it cannot enforce it says in [`Capabilities`], and a
 //! control that was asked for but is not in force makes `create` fail with the control's name.
 
+mod awaited;
 mod capabilities;
 mod containment;
 mod control;
@@ -15,6 +16,7 @@ pub mod kernel_files;
 mod machine;
 mod workspace;
 
+pub use awaited::Awaited;
 pub use capabilities::Capabilities;
 pub use containment::{Confinement, Expected, HostFinding};
 pub use control::{Control, ControlReport, Standing};
@@ -45,6 +47,12 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The engine's own version, for the doctor.
     fn version(&self) -> String;
+
+    /// Why nothing can be asked of it; none of an engine that was started, whatever became of it
+    /// since. See [`Awaited`].
+    fn absent(&self) -> Option<String> {
+        None
+    }
 
     fn capabilities(&self) -> Capabilities;
 

@@ -85,7 +85,7 @@ async fn from_anywhere(
         tracing::warn!(sandbox = %spec.id, %error, "a ready machine was of no use");
         drop(member);
         sandbox.link.forget().await;
-        context.engine.destroy(&spec.id).await?;
+        sandbox.engine().destroy(&spec.id).await?;
         make(context, sandbox, spec, &row).await?;
         return Ok(AcquireSource::Cold);
     }
@@ -110,9 +110,9 @@ async fn make(
     row: &SandboxRow,
 ) -> Result<(), OrchestratorError> {
     announce(context, row, AcquireSource::Cold);
-    let _turn = context.turns.take().await?;
+    let _turn = sandbox.provider.turns.take().await?;
     workspaces::look(context, sandbox).await?;
-    let machine = context.engine.create(spec).await?;
+    let machine = sandbox.engine().create(spec).await?;
     reach(Point::EngineCreated)?;
     context.store.sandboxes().set_state(&row.id, RowState::Running, None).await?;
     workspaces::announce(context, &machine, spec);

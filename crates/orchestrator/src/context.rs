@@ -2,34 +2,28 @@
 
 use std::sync::Arc;
 
-use sandbank_engine::Engine;
 use sandbank_store::Store;
 use tokio_util::sync::CancellationToken;
 
 use crate::Settings;
 use crate::acquire::Acquired;
 use crate::clock::Clock;
-use crate::containment::Clearance;
 use crate::events::EventLog;
 use crate::lifecycle::Rules;
-use crate::pool::Pool;
 use crate::ports::HostPorts;
+use crate::provider::Providers;
 use crate::registry::Registry;
-use crate::turns::Turns;
 
 pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) rules: Rules,
-    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) providers: Providers,
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) events: EventLog,
     pub(crate) registry: Registry,
-    pub(crate) turns: Turns,
-    pub(crate) pool: Pool,
     pub(crate) host_ports: HostPorts,
     pub(crate) acquired: Acquired,
-    pub(crate) clearance: Clearance,
     /// Ends the sweep, the filling of the pool, and tests of containment.
     pub(crate) leaving: CancellationToken,
 }

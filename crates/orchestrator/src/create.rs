@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::driver::{self, Beginning};
 use crate::lifecycle::{Event, Lease, Millis, Standing, State, millis};
+use crate::provider::Provider;
 use crate::registry::Claim;
 use crate::sandbox::{Facts, Message, SharedSandbox};
 use crate::{AcquireSource, CreateRequest, Created, OrchestratorError, ports, room, workspaces};
@@ -26,9 +27,11 @@ pub(crate) async fn create(
     kept: Kept,
 ) -> Result<Created, OrchestratorError> {
     let waiting = room::Patience::new(context.settings.create_deadline);
+    let provider = context.providers.named(request.engine.as_deref())?;
     loop {
         let max = context.settings.max_sandboxes;
-        match context.registry.claim(&request.key, max, || newborn(context, &request))? {
+        let newborn = || newborn(context, provider, &request);
+        match context.registry.claim(&request.key, max, newborn)? {
             Claim::New(sandbox, (driver, beginning)) => {
                 driver.spawn(beginning);
                 sandbox.ready().await?;
@@ -47,7 +50,7 @@ pub(crate) async fn create(
             },
             Claim::Full => {
                 // Nobody makes room for what is refused.
-                context.clearance.check(&request.image)?;
+                provider.check(&request.image)?;
                 room::make(context, &waiting).await?;
             }
         }
@@ -61,11 +64,12 @@ fn answer(sandbox: &SharedSandbox, created: bool) -> Created {
 
 fn newborn(
     context: &Arc<Context>,
+    provider: &Arc<Provider>,
     request: &CreateRequest,
 ) -> Result<(SharedSandbox, (driver::Driver, Beginning)), OrchestratorError> {
-    context.clearance.check(&request.image)?;
-    workspaces::check(context, request)?;
-    let member = context.pool.claim(request);
+    provider.check(&request.image)?;
+    workspaces::check(provider, request)?;
+    let member = provider.pool.claim(request);
     let id = member.as_ref().map_or_else(SandboxId::random, |member| member.id.clone());
     let now = context.clock.boot_ms();
     let spec = MachineSpec {
@@ -79,7 +83,7 @@ fn newborn(
     let facts = Facts {
         id,
         key: request.key.clone(),
-        engine: context.engine.name().to_owned(),
+        engine: provider.name().to_owned(),
         image: request.image.clone(),
         runtime: request.runtime.clone(),
         network: request.network,
@@ -93,7 +97,7 @@ fn newborn(
         lease(context, request, now),
     );
     let reached = member.as_ref().map(|member| member.reached.clone());
-    let (sandbox, driver) = driver::sandbox(context, facts, state, reached);
+    let (sandbox, driver) = driver::sandbox(context, provider, facts, state, reached);
     Ok((sandbox, (driver, Beginning::Create(Box::new(spec), member))))
 }
 
@@ -107,13 +111,14 @@ fn lease(context: &Context, request: &CreateRequest, now: Millis) -> Lease {
 
 /// Asks for the same key are answered with the sandbox that has it: used again, with the ports
 /// and the idle time that this caller wants. Nothing else of it changes; who names another
-/// workspace than it has is refused.
+/// workspace or another engine than it has is refused.
 async fn reconnect(
     context: &Arc<Context>,
     sandbox: &SharedSandbox,
     request: &CreateRequest,
 ) -> Result<(), OrchestratorError> {
     workspaces::same(sandbox, request)?;
+    same_engine(sandbox, request)?;
     let hold = match sandbox.hold().await {
         // Whoever asks for it by its key means to use it.
         Err(OrchestratorError::Paused(_)) => {
@@ -133,4 +138,15 @@ async fn reconnect(
     context.events.emit("sandbox.reused", Some(sandbox.id()), json!({}));
     drop(hold);
     Ok(())
+}
+
+/// Whoever names an engine relies on what it is.
+fn same_engine(sandbox: &SharedSandbox, request: &CreateRequest) -> Result<(), OrchestratorError> {
+    let Facts { id, engine, .. } = &sandbox.facts;
+    match &request.engine {
+        Some(named) if named != engine => Err(OrchestratorError::Conflict(format!(
+            "the sandbox {id} has this key, and its engine is {engine}"
+        ))),
+        _ => Ok(()),
+    }
 }

@@ -89,12 +89,12 @@ pub(crate) async fn pause(context: Arc<Context>, sandbox: SharedSandbox) {
     // Nobody can ask a paused runner, so the last moment to ask is now.
     let asked = tokio::time::timeout(OBSERVE_DEADLINE, ask(&context, &sandbox, false)).await;
     let commands = asked.ok().and_then(Result::ok).map(|(stats, _)| stats.commands_running);
-    let result = context.engine.pause(sandbox.id()).await;
+    let result = sandbox.engine().pause(sandbox.id()).await;
     change(&context, &sandbox, Standing::Paused, commands, result).await;
 }
 
 pub(crate) async fn resume(context: Arc<Context>, sandbox: SharedSandbox) {
-    let result = context.engine.resume(sandbox.id()).await;
+    let result = sandbox.engine().resume(sandbox.id()).await;
     change(&context, &sandbox, Standing::Running, None, result).await;
 }
 
@@ -146,7 +146,7 @@ pub(crate) async fn collect(
         let output = collect::output(&channel.client, &commands).await;
         Some((commands, output))
     };
-    let peaks = collect::peaks(&*context.engine, id);
+    let peaks = collect::peaks(sandbox.engine(), id);
     let (stored, peaks, told) = tokio::join!(storing, peaks, asking);
     if stored.is_err() || reach(Point::Collected).is_err() {
         return;
@@ -166,14 +166,14 @@ pub(crate) async fn destroy(
 ) {
     let id = sandbox.id();
     let destroyed: Result<(), OrchestratorError> = async {
-        context.engine.destroy(id).await?;
+        sandbox.engine().destroy(id).await?;
         reach(Point::EngineDestroyed)
     }
     .await;
     match destroyed {
         Ok(()) => {
             if never_was {
-                workspaces::tidy(&context, &sandbox).await;
+                workspaces::tidy(&sandbox).await;
             }
             sandbox.send(Event::Destroyed { attempt });
         }
@@ -226,9 +226,9 @@ pub(crate) async fn record(
 }
 
 /// Resolves with a message once the machine is dead or unknown to its engine.
-pub(crate) async fn watch_death(context: Arc<Context>, sandbox: SharedSandbox) {
+pub(crate) async fn watch_death(sandbox: SharedSandbox) {
     loop {
-        match context.engine.wait_dead(sandbox.id()).await {
+        match sandbox.engine().wait_dead(sandbox.id()).await {
             Ok(death) => return sandbox.send(Event::Died { death }),
             Err(error @ (EngineError::NotFound(_) | EngineError::Dead(_))) => {
                 return sandbox.send(Event::Vanished { reason: error.to_string() });

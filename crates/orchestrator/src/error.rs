@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbank_channel::ChannelError;
-use sandbank_engine::{EngineError, SandboxId};
+use sandbank_engine::{EngineError, SandboxId, WorkspaceId};
 use sandbank_protocol::FaultCode;
 use sandbank_store::StoreError;
 
@@ -26,6 +26,16 @@ pub enum OrchestratorError {
     /// For a caller who may not open one.
     #[error("the sandbox has a kept workspace")]
     KeptWorkspace,
+    #[error(
+        "the engine {name} is not configured here; there {}",
+        are(.configured)
+    )]
+    NoSuchEngine { name: String, configured: Vec<&'static str> },
+    /// Nothing of them is touched before their engine is back.
+    #[error("{} of the engine {engine}, which is not configured", amount(*.sandboxes))]
+    EngineNotConfigured { engine: String, sandboxes: usize },
+    #[error("the workspace {id} is the engine {engine}'s, and no other can open it")]
+    WorkspaceElsewhere { id: WorkspaceId, engine: String },
     #[error(
         "Port {port} is not enabled for this sandbox. Set ports=[{port}] when creating the sandbox."
     )]
@@ -82,6 +92,9 @@ impl OrchestratorError {
             Self::Paused(_) => "sandbox_paused",
             Self::Conflict(_) => "conflict",
             Self::KeptWorkspace => "unauthorized",
+            Self::NoSuchEngine { .. } => "engine_not_configured",
+            Self::EngineNotConfigured { .. } => "engine_not_configured",
+            Self::WorkspaceElsewhere { .. } => "workspace_elsewhere",
             Self::PortNotAllowed { .. } => "port_not_allowed",
             Self::PublishFailed { .. } => "publish_failed",
             Self::NoHostPort { .. } => "no_host_port",
@@ -108,6 +121,18 @@ impl OrchestratorError {
                 retry_after.as_secs().max(1)
             ),
             Self::Paused(_) => "resume it first".into(),
+            Self::NoSuchEngine { .. } => {
+                "name one that is, leave `engine` out, or add it to the setting engines \
+                 (SANDBANK_ENGINES)"
+                    .into()
+            }
+            Self::EngineNotConfigured { engine, .. } => format!(
+                "start with SANDBANK_ENGINE={engine}, or with it among SANDBANK_ENGINES, and they \
+                 are taken up again; delete them before you go without it"
+            ),
+            Self::WorkspaceElsewhere { engine, .. } => {
+                format!("send \"engine\":\"{engine}\", or name another workspace")
+            }
             Self::PortNotAllowed { port, .. } => {
                 format!("name port {port} in `ports` when the sandbox is created")
             }
@@ -148,6 +173,20 @@ impl OrchestratorError {
             Self::Store(error) => error.is_temporary(),
             _ => false,
         }
+    }
+}
+
+fn are(configured: &[&str]) -> String {
+    match configured {
+        [only] => format!("is only {only}"),
+        several => format!("are {}", several.join(", ")),
+    }
+}
+
+fn amount(sandboxes: usize) -> String {
+    match sandboxes {
+        1 => "one sandbox here is".to_owned(),
+        several => format!("{several} sandboxes here are"),
     }
 }
 

@@ -4,10 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use sandbank_engine::{
-    Engine, EngineError, Freed, ImageInfo, ImageName, ImportProgress, PullRequest, SandboxId,
-    WorkspaceId, WorkspaceInfo,
-};
+use sandbank_engine::{Engine, SandboxId, WorkspaceId, WorkspaceInfo};
 use sandbank_protocol::ShellName;
 use sandbank_store::{Event, Store};
 use serde_json::json;
@@ -16,20 +13,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::acquire::Acquired;
 use crate::clock::{Clock, SystemClock};
-use crate::containment::{self, Clearance, Containment, ImageSource, SelfTest, Tested};
+use crate::containment::{self, Containment, SelfTest, Tested};
 use crate::context::Context;
 use crate::create::Kept;
 use crate::events::EventLog;
 use crate::lifecycle::{Rules, Standing};
-use crate::pool::{self, Pool};
 use crate::ports::HostPorts;
+use crate::provider::Providers;
 use crate::registry::Registry;
 use crate::sandbox::{Message, SharedSandbox};
-use crate::turns::Turns;
 use crate::{
-    Attached, Cause, CreateRequest, Created, OrchestratorError, PoolStatus, PostMortem, Published,
-    SandboxInfo, SandboxKey, SandboxState, SandboxStats, Settings, Status, by_key, create, ports,
-    reconcile, shutdown, stop, sweep, workspaces,
+    Attached, Cause, CreateRequest, Created, Engines, Images, OrchestratorError, PoolStatus,
+    PostMortem, Published, SandboxInfo, SandboxKey, SandboxState, SandboxStats, Settings, Status,
+    by_key, create, pool, ports, reconcile, shutdown, status, stop, sweep, workspaces,
 };
 
 /// Every sandbox of one data directory. Cheap to clone.
@@ -43,53 +39,52 @@ impl Orchestrator {
     /// the published ports.
     pub async fn start(
         settings: Settings,
-        engine: Arc<dyn Engine>,
+        engines: impl Into<Engines>,
         store: Store,
     ) -> Result<Self, OrchestratorError> {
-        Self::start_with_clock(settings, engine, store, Arc::new(SystemClock::new())).await
+        Self::start_with_clock(settings, engines, store, Arc::new(SystemClock::new())).await
     }
 
     /// The same with a clock of the caller's, for tests of time.
     pub async fn start_with_clock(
         settings: Settings,
-        engine: Arc<dyn Engine>,
+        engines: impl Into<Engines>,
         store: Store,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OrchestratorError> {
         store.claim()?;
-        let advised = engine.capabilities().concurrent_creates;
-        let creates = settings.concurrent_creates.unwrap_or(advised);
         let context = Arc::new(Context {
             rules: Rules::from(&settings),
             events: EventLog::start(store.clone(), clock.clone()).await?,
             registry: Registry::default(),
-            turns: Turns::new(creates),
-            pool: Pool::new(&settings.pool),
             host_ports: HostPorts::new(settings.port_range.clone()),
             acquired: Acquired::default(),
-            clearance: Clearance::default(),
             leaving: CancellationToken::new(),
+            providers: Providers::new(engines.into(), &settings),
             settings,
-            engine,
             store,
             clock,
         });
-        context.events.emit("daemon.started", None, json!({ "engine": context.engine.name() }));
+        let names: Vec<_> = context.providers.all().map(|provider| provider.name()).collect();
+        let detail = json!({ "engine": names[0], "engines": names });
+        context.events.emit("daemon.started", None, detail);
         reconcile::reconcile(&context).await?;
-        tokio::spawn(sweep::run(context.clone()));
+        for provider in context.providers.all() {
+            tokio::spawn(sweep::run(context.clone(), provider.clone()));
+        }
         Ok(Self { context })
     }
 
     /// Begins to make ready machines, if the settings ask for any. Not before it is known whether
     /// any may be made: see [`Orchestrator::withhold_creates`].
     pub fn fill_pool(&self) {
-        if !self.context.settings.pool.is_empty() {
-            tokio::spawn(pool::run(self.context.clone()));
+        for provider in self.context.providers.all().filter(|one| one.pool.is_wanted()) {
+            tokio::spawn(pool::run(self.context.clone(), provider.clone()));
         }
     }
 
     pub fn pool(&self) -> Vec<PoolStatus> {
-        self.context.pool.status()
+        status::pool(&self.context)
     }
 
     /// Finds the live sandbox with this key, or makes it. Concurrent callers get the same one,
@@ -213,7 +208,7 @@ impl Orchestrator {
     pub async fn stats(&self, id: &SandboxId) -> Result<SandboxStats, OrchestratorError> {
         let sandbox = self.living(id).await?;
         sandbox.ready().await?;
-        let machine = self.context.engine.stats(id).await?;
+        let machine = sandbox.engine().stats(id).await?;
         if sandbox.view.borrow().state.visible() == SandboxState::Paused {
             return Ok(SandboxStats { machine, runner: None });
         }
@@ -231,84 +226,47 @@ impl Orchestrator {
     /// would disturb others in it is left out.
     pub async fn containment(&self, id: &SandboxId) -> Result<Containment, OrchestratorError> {
         let started = std::time::Instant::now();
-        let attached = self.attach(id).await?;
-        let engine = &*self.context.engine;
+        let sandbox = self.living(id).await?;
+        let attached = Attached::to(sandbox.clone()).await?;
+        let engine = sandbox.engine();
         let plan = engine.confinement(id).await?.battery_plan(false);
         let inside = containment::run(&attached, &plan).await?;
         let confinement = engine.confinement(id).await?;
         Ok(containment::judge(engine, &confinement, &inside, started.elapsed()))
     }
 
-    /// Imports an image and attacks a sandbox of it; one that does not hold is not kept. What is
-    /// found is remembered in `data_dir`.
-    pub async fn import_image(
-        &self,
-        name: &ImageName,
-        archive: &Path,
-        tell: &(dyn Fn(ImportProgress) + Send + Sync),
-        data_dir: &Path,
-    ) -> Result<ImageInfo, EngineError> {
-        self.take_image(name, ImageSource::Archive(archive), tell, data_dir).await
-    }
-
-    /// The same with an image of a registry, until `cancelled` is.
-    pub async fn pull_image(
-        &self,
-        name: &ImageName,
-        request: &PullRequest,
-        tell: &(dyn Fn(ImportProgress) + Send + Sync),
-        cancelled: &CancellationToken,
-        data_dir: &Path,
-    ) -> Result<ImageInfo, EngineError> {
-        self.take_image(name, ImageSource::Registry(request, cancelled), tell, data_dir).await
-    }
-
-    async fn take_image(
-        &self,
-        name: &ImageName,
-        source: ImageSource<'_>,
-        tell: &(dyn Fn(ImportProgress) + Send + Sync),
-        data_dir: &Path,
-    ) -> Result<ImageInfo, EngineError> {
-        let taken = containment::import(&self.context, name, source, tell, data_dir).await;
-        self.context.pool.try_again(Some(name));
-        taken
-    }
-
-    /// Ready machines of it go first: nobody uses them.
-    pub async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {
-        let context = &self.context;
-        if !context.pool.keeps(name) {
-            return context.engine.remove_image(name).await;
+    /// No new sandbox is made by this engine until [`Orchestrator::catch_up`] has a good result;
+    /// those there are go on.
+    pub fn withhold_creates(&self, engine: &str, reason: String) {
+        if let Some(provider) = self.context.providers.find(engine) {
+            provider.clearance.set(Some(reason));
         }
-        let removed = {
-            let _withheld = context.clearance.withhold(name.clone());
-            pool::clear(context, name).await;
-            context.engine.remove_image(name).await
-        };
-        context.pool.try_again(Some(name));
-        removed
     }
 
-    /// No new sandbox is made until [`Orchestrator::catch_up`] has a good result; those there are
-    /// go on.
-    pub fn withhold_creates(&self, reason: String) {
-        self.context.clearance.set(Some(reason));
+    /// Tries the self-test of an engine again and again, and makes sandboxes again once nothing got
+    /// out. None when the daemon leaves first.
+    pub async fn catch_up(&self, engine: &str, test: SelfTest, data_dir: &Path) -> Option<Tested> {
+        let provider = self.context.providers.find(engine)?;
+        containment::catch_up(&self.context, provider, test, data_dir).await
     }
 
-    /// Tries the self-test again and again, and makes sandboxes again once nothing got out. None
-    /// when the daemon leaves first.
-    pub async fn catch_up(&self, test: SelfTest, data_dir: &Path) -> Option<Tested> {
-        containment::catch_up(&self.context, test, data_dir).await
-    }
-
-    /// Every kept workspace, whether a sandbox has it or not, by name.
-    pub async fn workspaces(&self) -> Result<Vec<WorkspaceInfo>, OrchestratorError> {
-        Ok(self.context.engine.workspaces().await?)
+    /// Every kept workspace, whether a sandbox has it or not, with the name of its engine.
+    pub async fn workspaces(
+        &self,
+    ) -> Result<Vec<(&'static str, WorkspaceInfo)>, OrchestratorError> {
+        workspaces::all(&self.context).await
     }
 
     pub async fn has_workspace(&self, id: &WorkspaceId) -> Result<bool, OrchestratorError> {
-        Ok(self.context.engine.has_workspace(id).await?)
+        Ok(self.workspace_engine(id).await?.is_some())
+    }
+
+    /// The name of the engine that has the workspace.
+    pub async fn workspace_engine(
+        &self,
+        id: &WorkspaceId,
+    ) -> Result<Option<&'static str>, OrchestratorError> {
+        Ok(workspaces::holder(&self.context, id).await?.map(|provider| provider.name()))
     }
 
     /// What the workspace may take on disk, where something holds it to that.
@@ -316,7 +274,10 @@ impl Orchestrator {
         &self,
         id: &WorkspaceId,
     ) -> Result<Option<u64>, OrchestratorError> {
-        Ok(self.context.engine.workspace_quota(id).await?)
+        match workspaces::holder(&self.context, id).await? {
+            Some(provider) => Ok(provider.engine.workspace_quota(id).await?),
+            None => Ok(None),
+        }
     }
 
     /// A running sandbox that has the workspace, through which its files can be reached.
@@ -358,8 +319,24 @@ impl Orchestrator {
         Status::of(&self.context)
     }
 
+    /// The one that makes the sandboxes of those who name none.
     pub fn engine(&self) -> &Arc<dyn Engine> {
-        &self.context.engine
+        &self.context.providers.default().engine
+    }
+
+    /// All of them, the default one first.
+    pub fn engines(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
+        self.context.providers.all().map(|provider| &provider.engine)
+    }
+
+    /// The one that is named, else the default one.
+    pub fn engine_named(&self, name: Option<&str>) -> Result<&Arc<dyn Engine>, OrchestratorError> {
+        Ok(&self.context.providers.named(name)?.engine)
+    }
+
+    /// Of the engine that is named, else of the default one.
+    pub fn images(&self, engine: Option<&str>) -> Result<Images, OrchestratorError> {
+        Ok(Images::new(&self.context, self.context.providers.named(engine)?))
     }
 
     pub fn settings(&self) -> &Settings {
@@ -377,12 +354,13 @@ impl Orchestrator {
     }
 
     async fn change(&self, id: &SandboxId, to: Standing) -> Result<(), OrchestratorError> {
-        if !self.context.engine.capabilities().pause {
-            let name = self.context.engine.name();
+        let sandbox = self.living(id).await?;
+        let engine = sandbox.engine();
+        if engine.absent().is_none() && !engine.capabilities().pause {
+            let name = engine.name();
             let reason = format!("the engine {name} cannot pause sandboxes on this machine");
             return Err(OrchestratorError::Conflict(reason));
         }
-        let sandbox = self.living(id).await?;
         sandbox.ready().await?;
         sandbox.ask(|reply| Message::Change(to, reply)).await?
     }

@@ -7,18 +7,23 @@
 //! | running, paused | running, paused | adopted, with its stored deadlines and ports |
 //! | running, paused | dead or none | destroyed, closed with a post-mortem |
 //! | stopping | any or none | its ending goes on |
+//!
+//! Each row belongs to one engine, and is compared with that one's machines. Of one that does not
+//! answer nothing is known: its rows are taken up as they stand, and the sweep finds out. Rows of
+//! an engine that is not configured keep the daemon from starting: nobody could look after them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbank_engine::{DeathCause, MachineState, SandboxId};
+use sandbank_engine::{DeathCause, Engine, MachineState, SandboxId};
 use sandbank_store::{RowState, SandboxRow};
 use tokio::time::timeout;
 
 use crate::context::Context;
 use crate::driver::{self, Beginning};
 use crate::lifecycle::{Ending, Phase, State, Step};
+use crate::provider::Provider;
 use crate::sandbox::Facts;
 use crate::sweep::Found;
 use crate::{Cause, OrchestratorError, clock, ports, sweep};
@@ -27,30 +32,74 @@ use crate::{Cause, OrchestratorError, clock, ports, sweep};
 const DEATH_ANSWER: Duration = Duration::from_millis(200);
 
 pub(crate) async fn reconcile(context: &Arc<Context>) -> Result<(), OrchestratorError> {
-    let machines = context.engine.list().await?;
-    let standing: HashMap<_, _> = machines.iter().map(|m| (m.id.clone(), m.state)).collect();
+    let mut rows = context.store.sandboxes().open().await?;
+    check_engines(context, &rows)?;
     context.host_ports.put_last(&context.store.ports().host_ports().await?);
-    for row in context.store.sandboxes().open().await? {
-        let machine = standing.get(&row.id).copied();
-        take_over(context, &row, machine).await?;
+    for provider in context.providers.all() {
+        let machines = match provider.engine.list().await {
+            Err(error) if !context.providers.is_default(provider) => {
+                let engine = provider.name();
+                tracing::warn!(%error, engine, "its sandboxes are taken up unseen");
+                None
+            }
+            listed => Some(listed?),
+        };
+        let standing: Option<Standing> = machines.as_ref().map(|machines| {
+            machines.iter().map(|machine| (machine.id.clone(), machine.state)).collect()
+        });
+        for row in rows.extract_if(.., |row| row.engine == provider.name()) {
+            let seen = Seen::of(standing.as_ref(), &row.id);
+            take_over(context, provider, &row, seen).await?;
+        }
+        if let Some(machines) = machines {
+            sweep::destroy_ownerless(context, provider, &machines, Found::AtStart).await;
+        }
     }
-    sweep::destroy_ownerless(context, &machines, Found::AtStart).await;
     Ok(())
+}
+
+fn check_engines(context: &Context, rows: &[SandboxRow]) -> Result<(), OrchestratorError> {
+    let is_missing = |row: &&SandboxRow| context.providers.find(&row.engine).is_none();
+    let Some(first) = rows.iter().find(is_missing) else { return Ok(()) };
+    let sandboxes = rows.iter().filter(|row| row.engine == first.engine).count();
+    Err(OrchestratorError::EngineNotConfigured { engine: first.engine.clone(), sandboxes })
+}
+
+type Standing = HashMap<SandboxId, MachineState>;
+
+/// What is known of a row's machine.
+#[derive(Debug, Clone, Copy)]
+enum Seen {
+    Machine(MachineState),
+    /// There is none.
+    Gone,
+    /// The engine does not answer.
+    Nothing,
+}
+
+impl Seen {
+    fn of(standing: Option<&Standing>, id: &SandboxId) -> Self {
+        let Some(standing) = standing else { return Self::Nothing };
+        standing.get(id).map_or(Self::Gone, |state| Self::Machine(*state))
+    }
 }
 
 async fn take_over(
     context: &Arc<Context>,
+    provider: &Arc<Provider>,
     row: &SandboxRow,
-    machine: Option<MachineState>,
+    seen: Seen,
 ) -> Result<(), OrchestratorError> {
-    let phase = match (row.state, machine) {
-        (RowState::Running | RowState::Paused, Some(MachineState::Running)) => Phase::Running,
-        (RowState::Running | RowState::Paused, Some(MachineState::Paused)) => Phase::Paused,
-        (RowState::Running | RowState::Paused, Some(MachineState::Dead)) => {
-            let death = death_of(context, &row.id).await;
+    let phase = match (row.state, seen) {
+        (RowState::Running | RowState::Paused, Seen::Machine(MachineState::Running))
+        | (RowState::Running, Seen::Nothing) => Phase::Running,
+        (RowState::Running | RowState::Paused, Seen::Machine(MachineState::Paused))
+        | (RowState::Paused, Seen::Nothing) => Phase::Paused,
+        (RowState::Running | RowState::Paused, Seen::Machine(MachineState::Dead)) => {
+            let death = death_of(&*provider.engine, &row.id).await;
             finish(context, Cause::RunnerDied { death }, Step::Collect)
         }
-        (RowState::Running | RowState::Paused, None) => {
+        (RowState::Running | RowState::Paused, Seen::Gone) => {
             let reason = "its machine was not there when the daemon started".to_owned();
             finish(context, Cause::Lost { reason }, Step::Collect)
         }
@@ -67,7 +116,7 @@ async fn take_over(
     lease.look_soon(context.clock.boot_ms(), &context.rules);
     let ending = matches!(phase, Phase::Ending(_));
     let facts = Facts::from_row(row)?;
-    let (sandbox, driver) = driver::sandbox(context, facts, State { phase, lease }, None);
+    let (sandbox, driver) = driver::sandbox(context, provider, facts, State { phase, lease }, None);
     context.registry.adopt(sandbox.clone(), ending);
     if ending {
         driver.spawn(Beginning::Finish);
@@ -95,8 +144,8 @@ fn stored_cause(row: &SandboxRow) -> Cause {
 }
 
 /// As far as the engine can tell at once.
-pub(crate) async fn death_of(context: &Context, id: &SandboxId) -> DeathCause {
-    match timeout(DEATH_ANSWER, context.engine.wait_dead(id)).await {
+pub(crate) async fn death_of(engine: &dyn Engine, id: &SandboxId) -> DeathCause {
+    match timeout(DEATH_ANSWER, engine.wait_dead(id)).await {
         Ok(Ok(death)) => death,
         _ => DeathCause::Unknown,
     }

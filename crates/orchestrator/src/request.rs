@@ -13,6 +13,8 @@ use crate::SandboxKey;
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct CreateRequest {
     pub key: SandboxKey,
+    /// The engine that makes its machine; the default one when absent.
+    pub engine: Option<String>,
     pub image: ImageName,
     /// A label of the caller's; nothing depends on it.
     pub runtime: String,
@@ -33,6 +35,7 @@ impl fmt::Debug for CreateRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CreateRequest")
             .field("key", &self.key)
+            .field("engine", &self.engine)
             .field("image", &self.image)
             .field("runtime", &self.runtime)
             .field("idle_ttl", &self.idle_ttl)

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId, WorkspaceId};
+use sandbank_engine::{Engine, ImageName, Limits, NetworkMode, SandboxId, WorkspaceId};
 use sandbank_protocol::CommandStatus;
 use sandbank_store::SandboxRow;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,11 +16,14 @@ use crate::lifecycle::{Event, Phase, Standing, State};
 use crate::limits::{DEATH_NOTICE, FRESH_LOOK};
 use crate::link::{Channel, Link};
 use crate::ports::PortTable;
+use crate::provider::Provider;
 use crate::scripts::Scripts;
 use crate::{AcquireSource, Cause, OrchestratorError, SandboxInfo, SandboxKey, SandboxState};
 
 pub(crate) struct Sandbox {
     pub(crate) facts: Facts,
+    /// The engine its machine is of.
+    pub(crate) provider: Arc<Provider>,
     pub(crate) link: Link,
     pub(crate) ports: PortTable,
     /// Set when it has a machine that was not there before the daemon.
@@ -90,6 +93,10 @@ impl Drop for Hold {
 impl Sandbox {
     pub(crate) fn id(&self) -> &SandboxId {
         &self.facts.id
+    }
+
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &*self.provider.engine
     }
 
     pub(crate) fn send(&self, event: Event) {

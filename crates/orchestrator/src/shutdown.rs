@@ -1,5 +1,6 @@
 //! The daemon goes, the sandboxes stay; machines that nobody has yet go, too.
 
+use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
@@ -12,10 +13,14 @@ pub(crate) async fn shutdown(context: &Context) {
     context.registry.close();
     context.leaving.cancel();
     let until = Instant::now() + context.settings.stop_deadline;
-    let _ = tokio::join!(timeout_at(until, pool::drain(context)), leave(context, until));
+    let _ = tokio::join!(timeout_at(until, drain(context)), leave(context, until));
     context.events.emit("daemon.stopped", None, json!({}));
     let _ = timeout_at(until, context.events.flush()).await;
     context.store.release();
+}
+
+async fn drain(context: &Context) {
+    join_all(context.providers.all().map(|provider| pool::drain(context, provider))).await;
 }
 
 async fn leave(context: &Context, until: Instant) {

@@ -26,7 +26,12 @@ impl Status {
             sandboxes,
             created_from_pool: context.acquired.total(AcquireSource::Pool),
             created_cold: context.acquired.total(AcquireSource::Cold),
-            pool: context.pool.status(),
+            pool: pool(context),
         }
     }
+}
+
+/// Of every engine.
+pub(crate) fn pool(context: &Context) -> Vec<PoolStatus> {
+    context.providers.all().flat_map(|provider| provider.pool.status()).collect()
 }

@@ -13,24 +13,27 @@ use tokio::time::Instant;
 use crate::context::Context;
 use crate::lifecycle::{Event, Phase, Standing};
 use crate::limits::{CONCURRENT_DESTROYS, KEPT_EVENTS, LOSS_INTERVAL};
+use crate::provider::Provider;
 use crate::reconcile::death_of;
 use crate::sandbox::SharedSandbox;
 use crate::{OrchestratorError, pool};
 
-pub(crate) async fn run(context: Arc<Context>) {
+/// Of the sandboxes and machines of one engine: one that does not answer keeps no other waiting.
+pub(crate) async fn run(context: Arc<Context>, provider: Arc<Provider>) {
     let mut failing = false;
     let mut next = Instant::now() + context.settings.sweep_interval;
     let sweeping = async {
         loop {
             tokio::time::sleep(LOSS_INTERVAL.min(context.settings.sweep_interval)).await;
             let swept = if Instant::now() < next {
-                compare(&context, false).await.map(drop)
+                compare(&context, &provider, false).await.map(drop)
             } else {
                 next = Instant::now() + context.settings.sweep_interval;
-                sweep(&context).await
+                sweep(&context, &provider).await
             };
             if let (Err(error), false) = (&swept, failing) {
-                tracing::warn!(%error, "sandboxes and engine objects were not compared");
+                let engine = provider.name();
+                tracing::warn!(%error, engine, "sandboxes and engine objects were not compared");
             }
             failing = swept.is_err();
         }
@@ -38,17 +41,24 @@ pub(crate) async fn run(context: Arc<Context>) {
     context.leaving.run_until_cancelled(sweeping).await;
 }
 
-async fn sweep(context: &Context) -> Result<(), OrchestratorError> {
-    for sandbox in context.registry.all() {
+async fn sweep(context: &Context, provider: &Provider) -> Result<(), OrchestratorError> {
+    for sandbox in of(context, provider) {
         sandbox.send(Event::Tick);
     }
     // A canary has no owner either, and is not listed if it comes later.
-    let no_canaries = context.clearance.canaries.try_lock();
-    let machines = compare(context, true).await?;
+    let no_canaries = provider.clearance.canaries.try_lock();
+    let machines = compare(context, provider, true).await?;
     if no_canaries.is_ok() {
-        destroy_ownerless(context, &machines, Found::Later).await;
+        destroy_ownerless(context, provider, &machines, Found::Later).await;
     }
     drop(no_canaries);
+    if context.providers.is_default(provider) {
+        prune(context).await?;
+    }
+    Ok(())
+}
+
+async fn prune(context: &Context) -> Result<(), OrchestratorError> {
     context.store.post_mortems().prune(context.settings.keep_post_mortems).await?;
     context.store.events().prune(KEPT_EVENTS).await?;
     Ok(())
@@ -56,12 +66,16 @@ async fn sweep(context: &Context) -> Result<(), OrchestratorError> {
 
 /// Tells sandboxes that their machines are gone and, with `standing`, how those that are there
 /// stand. Gives the machines.
-async fn compare(context: &Context, standing: bool) -> Result<Vec<Machine>, OrchestratorError> {
+async fn compare(
+    context: &Context,
+    provider: &Provider,
+    standing: bool,
+) -> Result<Vec<Machine>, OrchestratorError> {
     // The order matters: what lived before the list was made must be in it, and what is in it
     // but not among the sandboxes afterwards has no owner.
-    let living: Vec<_> = context.registry.all().into_iter().filter(is_standing).collect();
-    let spare = context.pool.ids();
-    let machines = context.engine.list().await?;
+    let living: Vec<_> = of(context, provider).filter(is_standing).collect();
+    let spare = provider.pool.ids();
+    let machines = provider.engine.list().await?;
     let by_id: HashMap<_, _> = machines.iter().map(|machine| (&machine.id, machine)).collect();
     for sandbox in living {
         match by_id.get(sandbox.id()).map(|machine| machine.state) {
@@ -70,7 +84,7 @@ async fn compare(context: &Context, standing: bool) -> Result<Vec<Machine>, Orch
             Some(MachineState::Paused) => sandbox.send(Event::Found(Standing::Paused)),
             // Its watcher should have said so.
             Some(MachineState::Dead) => {
-                let death = death_of(context, sandbox.id()).await;
+                let death = death_of(sandbox.engine(), sandbox.id()).await;
                 sandbox.send(Event::Died { death });
             }
             None => {
@@ -81,10 +95,15 @@ async fn compare(context: &Context, standing: bool) -> Result<Vec<Machine>, Orch
     }
     for id in spare {
         if by_id.get(&id).map(|machine| machine.state) != Some(MachineState::Running) {
-            pool::lost(context, &id).await;
+            pool::lost(context, provider, &id).await;
         }
     }
     Ok(machines)
+}
+
+fn of(context: &Context, provider: &Provider) -> impl Iterator<Item = SharedSandbox> {
+    let is_its = |sandbox: &SharedSandbox| std::ptr::eq(&*sandbox.provider, provider);
+    context.registry.all().into_iter().filter(is_its)
 }
 
 fn is_standing(sandbox: &SharedSandbox) -> bool {
@@ -99,18 +118,23 @@ pub(crate) enum Found {
 }
 
 /// Machines that no sandbox owns are destroyed, a few at a time; failures wait for the next sweep.
-pub(crate) async fn destroy_ownerless(context: &Context, machines: &[Machine], found: Found) {
-    let of_pool = found == Found::AtStart && !context.settings.pool.is_empty();
+pub(crate) async fn destroy_ownerless(
+    context: &Context,
+    provider: &Provider,
+    machines: &[Machine],
+    found: Found,
+) {
+    let of_pool = found == Found::AtStart && provider.pool.is_wanted();
     let ownerless: Vec<SandboxId> = machines
         .iter()
         // In this order: what the pool has no more, the registry has already.
-        .filter(|machine| !context.pool.owns(&machine.id))
+        .filter(|machine| !provider.pool.owns(&machine.id))
         .filter(|machine| context.registry.find(&machine.id).is_none())
         .map(|machine| machine.id.clone())
         .collect();
     futures_util::stream::iter(ownerless)
         .for_each_concurrent(CONCURRENT_DESTROYS, async |id| {
-            let destroyed = context.engine.destroy(&id).await;
+            let destroyed = provider.engine.destroy(&id).await;
             let error = destroyed.err().map(|error| error.to_string());
             match &error {
                 None if of_pool => {

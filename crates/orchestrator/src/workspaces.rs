@@ -1,21 +1,23 @@
-//! Kept workspaces: who may have which, and what is told of them. They are the engine's; there is
+//! Kept workspaces: who may have which, and what is told of them. Each is one engine's; there is
 //! no table of them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sandbank_engine::{EngineError, Machine, MachineSpec, SandboxId, WorkspaceId};
+use sandbank_engine::{EngineError, Machine, MachineSpec, SandboxId, WorkspaceId, WorkspaceInfo};
 use serde_json::json;
 
 use crate::context::Context;
-use crate::sandbox::{Sandbox, SharedSandbox};
+use crate::provider::Provider;
+use crate::sandbox::{Facts, Sandbox, SharedSandbox};
 use crate::{CreateRequest, OrchestratorError, SandboxState};
 
 /// Refuses what the engine does not know.
-pub(crate) fn check(context: &Context, request: &CreateRequest) -> Result<(), OrchestratorError> {
-    if request.workspace.is_none() || context.engine.capabilities().kept_workspaces {
+pub(crate) fn check(provider: &Provider, request: &CreateRequest) -> Result<(), OrchestratorError> {
+    if request.workspace.is_none() || provider.engine.capabilities().kept_workspaces {
         return Ok(());
     }
-    let name = context.engine.name();
+    let name = provider.name();
     Err(OrchestratorError::Conflict(format!("the engine {name} has no kept workspaces")))
 }
 
@@ -32,22 +34,85 @@ pub(crate) fn same(sandbox: &Sandbox, request: &CreateRequest) -> Result<(), Orc
     Err(OrchestratorError::Conflict(format!("the sandbox {} has this key, and {has}", facts.id)))
 }
 
-/// Before a machine is made: a workspace that is not there yet will be made for it.
+/// Before a machine is made: a workspace that is not there yet will be made for it, unless another
+/// engine has it.
 pub(crate) async fn look(context: &Context, sandbox: &Sandbox) -> Result<(), OrchestratorError> {
-    if let Some(workspace) = &sandbox.facts.workspace
-        && !context.engine.has_workspace(workspace).await?
-    {
-        sandbox.makes_workspace.store(true, Ordering::Relaxed);
+    let Some(workspace) = &sandbox.facts.workspace else { return Ok(()) };
+    if sandbox.engine().has_workspace(workspace).await? {
+        return Ok(());
     }
+    // Those that are about to make it first: what they have made by now, the others' engines have.
+    let elsewhere = match wanted_before(context, sandbox, workspace) {
+        Some(engine) => Some(engine),
+        None => holder(context, workspace).await?.map(|provider| provider.name().to_owned()),
+    };
+    if let Some(engine) = elsewhere.filter(|engine| *engine != sandbox.facts.engine) {
+        return Err(OrchestratorError::WorkspaceElsewhere { id: workspace.clone(), engine });
+    }
+    sandbox.makes_workspace.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The engine of an older sandbox that names the same workspace, but not the same engine.
+fn wanted_before(context: &Context, sandbox: &Sandbox, id: &WorkspaceId) -> Option<String> {
+    let age = |facts: &Facts| (facts.created_at_ms, facts.id.clone());
+    let all = context.registry.all().into_iter();
+    let mut others = all.filter(|other| {
+        let facts = &other.facts;
+        facts.workspace.as_ref() == Some(id) && facts.engine != sandbox.facts.engine
+    });
+    let older = others.find(|other| age(&other.facts) < age(&sandbox.facts))?;
+    Some(older.facts.engine.clone())
+}
+
+/// The engine that has the workspace. One that does not answer is passed over, unless it is the
+/// default one: the others go on without it.
+pub(crate) async fn holder<'a>(
+    context: &'a Context,
+    id: &WorkspaceId,
+) -> Result<Option<&'a Arc<Provider>>, OrchestratorError> {
+    for provider in context.providers.all() {
+        match provider.engine.has_workspace(id).await {
+            Ok(true) => return Ok(Some(provider)),
+            Ok(false) => {}
+            Err(error) => pass_over(context, provider, error)?,
+        }
+    }
+    Ok(None)
+}
+
+/// Each with the name of its engine, as far as they answer.
+pub(crate) async fn all(
+    context: &Context,
+) -> Result<Vec<(&'static str, WorkspaceInfo)>, OrchestratorError> {
+    let mut all = Vec::new();
+    for provider in context.providers.all() {
+        match provider.engine.workspaces().await {
+            Ok(its) => all.extend(its.into_iter().map(|info| (provider.name(), info))),
+            Err(error) => pass_over(context, provider, error)?,
+        }
+    }
+    Ok(all)
+}
+
+fn pass_over(
+    context: &Context,
+    provider: &Provider,
+    error: EngineError,
+) -> Result<(), OrchestratorError> {
+    if context.providers.is_default(provider) {
+        return Err(error.into());
+    }
+    tracing::warn!(%error, engine = provider.name(), "its kept workspaces are not known now");
     Ok(())
 }
 
 /// The machine of a create that failed is gone: so is what was made for it, unless somebody else
 /// has used it meanwhile.
-pub(crate) async fn tidy(context: &Context, sandbox: &Sandbox) {
+pub(crate) async fn tidy(sandbox: &Sandbox) {
     let made = sandbox.makes_workspace.load(Ordering::Relaxed);
     let Some(workspace) = sandbox.facts.workspace.as_ref().filter(|_| made) else { return };
-    if let Err(error) = context.engine.remove_empty_workspace(workspace).await {
+    if let Err(error) = sandbox.engine().remove_empty_workspace(workspace).await {
         tracing::warn!(%workspace, %error, "the empty workspace of a failed create stays");
     }
 }
@@ -77,7 +142,8 @@ pub(crate) async fn remove(context: &Context, id: &WorkspaceId) -> Result<bool, 
         by.sort();
         return Err(EngineError::WorkspaceInUse { id: id.clone(), by }.into());
     }
-    let removed = context.engine.remove_workspace(id).await?;
+    let Some(provider) = holder(context, id).await? else { return Ok(false) };
+    let removed = provider.engine.remove_workspace(id).await?;
     if removed {
         context.events.emit("workspace.removed", None, json!({ "workspace": id }));
     }

@@ -1,6 +1,6 @@
 //! Which image a runtime label stands for.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -10,11 +10,12 @@ use crate::limits::IMAGE_LIST_AGE;
 
 type Known = (Instant, Arc<HashSet<ImageName>>);
 
-/// The names of the engine's images, asked for at most once in a while: creating a sandbox
+/// The names of each engine's images, asked for at most once in a while: creating a sandbox
 /// takes less time than listing them.
 #[derive(Default)]
 pub(crate) struct ImageNames {
-    known: Mutex<Option<Known>>,
+    /// By the engine's name.
+    known: Mutex<BTreeMap<&'static str, Known>>,
 }
 
 impl ImageNames {
@@ -35,27 +36,27 @@ impl ImageNames {
         &self,
         engine: &dyn Engine,
     ) -> Result<Arc<HashSet<ImageName>>, EngineError> {
-        if let Some(names) = self.fresh() {
+        if let Some(names) = self.fresh(engine.name()) {
             return Ok(names);
         }
         let images = engine.images().await?;
         let names: Arc<HashSet<_>> = Arc::new(images.into_iter().map(|image| image.name).collect());
-        *self.lock() = Some((Instant::now(), names.clone()));
+        self.lock().insert(engine.name(), (Instant::now(), names.clone()));
         Ok(names)
     }
 
     /// After an import or a removal.
     pub(crate) fn forget(&self) {
-        *self.lock() = None;
+        self.lock().clear();
     }
 
-    fn fresh(&self) -> Option<Arc<HashSet<ImageName>>> {
+    fn fresh(&self, engine: &str) -> Option<Arc<HashSet<ImageName>>> {
         let known = self.lock();
-        let (time, names) = known.as_ref()?;
+        let (time, names) = known.get(engine)?;
         (time.elapsed() < IMAGE_LIST_AGE).then(|| names.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -33,6 +33,15 @@ def test_the_server_tells_about_itself(client: Sandbank) -> None:
     assert "host" in [image.name for image in client.images.list()]
 
 
+def test_a_sandbox_is_made_by_the_engine_that_is_named(client: Sandbank) -> None:
+    engine = client.health().engine
+    with client.sandboxes.create(engine=engine, network="none") as sandbox:
+        assert sandbox.info().engine == engine
+    with pytest.raises(BadRequest) as refused:
+        client.sandboxes.create(engine="abacus")
+    assert refused.value.code == "engine_not_configured"
+
+
 def test_a_sandbox_has_what_it_was_given(client: Sandbank) -> None:
     with client.sandboxes.create(
         env={"WORD": "given"}, network="none", memory_mb=512, vcpus=1, pids=100, tmp_mb=20,

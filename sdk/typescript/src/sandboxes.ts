@@ -21,6 +21,8 @@ export type Containment = Schemas["Containment"];
 export interface CreateOptions {
   /** Your name for it: a live sandbox with this key is found again. By default a random one. */
   key?: string;
+  /** What makes it, where the server has several engines: `native` or `docker`. */
+  engine?: string;
   /** By default the one of the runtime's name, or the server's. */
   image?: string;
   /** `node24` or `python3.13`. */

@@ -268,6 +268,13 @@ test("a machine that was ready is told as such", { skip: SERVER_PROGRAM ? false 
   }
 });
 
+test("a sandbox is made by the engine that is named", async () => {
+  const { engine } = await client.health();
+  await using made = await client.sandboxes.create({ network: "none", engine });
+  assert.equal((await made.info()).engine, engine);
+  await assert.rejects(client.sandboxes.create({ engine: "abacus" }), { code: "engine_not_configured" });
+});
+
 test("a kept workspace outlives its sandbox", async () => {
   const workspace = `sdk-ts-${Date.now()}`;
   const first = await client.sandboxes.create({ network: "none", workspace });

@@ -11,6 +11,7 @@ use super::{Client, ClientError, segment};
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Image {
     pub(crate) name: String,
+    pub(crate) engine: String,
     pub(crate) digest: Option<String>,
     pub(crate) size_bytes: u64,
     pub(crate) layers: u32,
@@ -51,9 +52,11 @@ impl Client {
         &self,
         name: &str,
         path: &str,
+        engine: Option<&str>,
         step: impl FnMut(&ImportStep),
     ) -> Result<Option<ImportStep>, ClientError> {
-        self.take_image("import", &json!({ "name": name, "path": path }), step).await
+        let body = json!({ "name": name, "path": path });
+        self.take_image("import", body, engine, step).await
     }
 
     /// The same with an image of a registry. Dropping the future ends the pull.
@@ -62,6 +65,7 @@ impl Client {
         name: Option<&str>,
         reference: &str,
         credentials: Option<&Credentials>,
+        engine: Option<&str>,
         step: impl FnMut(&ImportStep),
     ) -> Result<Option<ImportStep>, ClientError> {
         let mut body = json!({ "reference": reference });
@@ -72,17 +76,21 @@ impl Client {
             body["username"] = username.as_str().into();
             body["password"] = password.as_str().into();
         }
-        self.take_image("pull", &body, step).await
+        self.take_image("pull", body, engine, step).await
     }
 
     async fn take_image(
         &self,
         verb: &str,
-        body: &Value,
+        mut body: Value,
+        engine: Option<&str>,
         mut step: impl FnMut(&ImportStep),
     ) -> Result<Option<ImportStep>, ClientError> {
+        if let Some(engine) = engine {
+            body["engine"] = engine.into();
+        }
         let request = self.request(reqwest::Method::POST, &format!("/v1/images:{verb}"));
-        let response = self.send(request.json(body)).await?;
+        let response = self.send(request.json(&body)).await?;
         let mut lines = Lines::new(self.clone(), response);
         let mut last = None;
         while let Some(line) = lines.next::<ImportStep>().await? {
@@ -92,12 +100,22 @@ impl Client {
         Ok(last)
     }
 
-    pub(crate) async fn remove_image(&self, name: &str) -> Result<Cleared, ClientError> {
-        self.json(self.delete(&format!("/v1/images/{}", segment(name)))).await
+    pub(crate) async fn remove_image(
+        &self,
+        name: &str,
+        engine: Option<&str>,
+    ) -> Result<Cleared, ClientError> {
+        let request = self.delete(&format!("/v1/images/{}", segment(name)));
+        self.json(request.query(&of(engine))).await
     }
 
     /// Removes what no image and no sandbox is made of.
-    pub(crate) async fn prune_images(&self) -> Result<Cleared, ClientError> {
-        self.json(self.request(reqwest::Method::POST, "/v1/images:prune")).await
+    pub(crate) async fn prune_images(&self, engine: Option<&str>) -> Result<Cleared, ClientError> {
+        let request = self.request(reqwest::Method::POST, "/v1/images:prune");
+        self.json(request.query(&of(engine))).await
     }
+}
+
+fn of(engine: Option<&str>) -> Vec<(&'static str, &str)> {
+    engine.map(|name| ("engine", name)).into_iter().collect()
 }

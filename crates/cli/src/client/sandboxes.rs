@@ -16,6 +16,8 @@ use crate::ui::text;
 pub(crate) struct SandboxRequest {
     pub(crate) session_key: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workspace: Option<String>,
@@ -57,6 +59,7 @@ pub(crate) struct Sandbox {
     pub(crate) key: String,
     pub(crate) state: String,
     pub(crate) reason: Option<String>,
+    pub(crate) engine: String,
     pub(crate) image: String,
     pub(crate) network: String,
     pub(crate) limits: Limits,

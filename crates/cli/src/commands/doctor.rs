@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::styling::AnsiColor;
 use sandbank_engine::{Control, ControlReport, Engine, InstanceId, Standing};
-use sandbank_server::config::{DiskQuota, Settings};
+use sandbank_server::config::{DiskQuota, EngineKind, Settings};
 use serde_json::json;
 
 use crate::context::Context;
@@ -30,10 +30,20 @@ pub(crate) struct DoctorArgs {
     /// Attack a test sandbox from inside and from the host, and show what held
     #[arg(long)]
     attack: bool,
+    /// Only this engine: native or docker [default: every one that is configured]
+    #[arg(long, value_parser = parse_engine, value_name = "NAME")]
+    engine: Option<EngineKind>,
+}
+
+fn parse_engine(text: &str) -> Result<EngineKind, String> {
+    EngineKind::named(text).ok_or_else(|| "it is native or docker".to_owned())
 }
 
 pub(crate) async fn run(context: &Context, args: DoctorArgs) -> Result<u8, Failure> {
-    let settings = locate::settings()?;
+    let mut settings = locate::settings()?;
+    if let Some(engine) = args.engine {
+        (settings.engine, settings.other_engines) = (engine, Vec::new());
+    }
     if args.attack {
         let (scratch, engine) = engine_near(&settings, &settings.data_dir).await?;
         let ended = super::attack::run(context, &*engine).await;
@@ -44,21 +54,43 @@ pub(crate) async fn run(context: &Context, args: DoctorArgs) -> Result<u8, Failu
     let progress = Progress::spinner(&context.ui, "trying every control");
     let examined = examine(&settings, &settings.data_dir).await;
     progress.done();
-    let Examined { engine, reports, relied_on } = examined?;
-    let judge = Judge { settings: &settings, relied_on: &relied_on };
-    let missing: Vec<_> = reports.iter().filter(|report| judge.is_lacking(report)).collect();
-    let ready = missing.is_empty();
+    let examined = examined?;
+    let mut document = examined.document(&settings);
+    if !context.ui.json {
+        examined.print(context, &settings)?;
+    }
+    let mut trouble = examined.trouble(&settings);
+    for kind in &settings.other_engines {
+        let settings = Settings { engine: *kind, other_engines: Vec::new(), ..settings.clone() };
+        let name = kind.name().unwrap_or_default();
+        let other = match examine(&settings, &settings.data_dir).await {
+            Ok(other) => {
+                trouble = trouble.or_else(|| other.trouble(&settings));
+                if !context.ui.json {
+                    context.ui.line("")?;
+                    other.print(context, &settings)?;
+                }
+                other.document(&settings)
+            }
+            Err(failure) => {
+                if !context.ui.json {
+                    context.ui.line(&format!("\nengine   {name}: {}", failure.message))?;
+                }
+                let error = failure.message.clone();
+                trouble = trouble.or(Some(failure));
+                json!({ "ready": false, "engine": name, "error": error, "controls": [] })
+            }
+        };
+        if let Some(others) = document["otherEngines"].as_array_mut() {
+            others.push(other);
+        } else {
+            document["otherEngines"] = json!([other]);
+        }
+    }
     if context.ui.json {
-        let rows: Vec<_> = reports.iter().map(|report| judge.row(report)).collect();
-        context.ui.document(&json!({ "ready": ready, "engine": engine, "controls": rows }))?;
-    } else {
-        context.ui.line(&format!("engine   {engine}"))?;
-        judge.print(&context.ui, &reports)?;
+        context.ui.document(&document)?;
     }
-    match missing.first() {
-        None => Ok(0),
-        Some(first) => Err(lacks(first, missing.len())),
-    }
+    trouble.map_or(Ok(0), Err)
 }
 
 /// What a start on this machine would refuse sandboxes for.
@@ -66,10 +98,8 @@ pub(crate) async fn missing_controls(
     settings: &Settings,
     near: &Path,
 ) -> Result<Vec<ControlReport>, Failure> {
-    let Examined { mut reports, relied_on, .. } = examine(settings, near).await?;
-    let judge = Judge { settings, relied_on: &relied_on };
-    reports.retain(|report| judge.is_lacking(report));
-    Ok(reports)
+    let examined = examine(settings, near).await?;
+    Ok(examined.missing(settings).into_iter().cloned().collect())
 }
 
 pub(crate) fn lacks(first: &ControlReport, count: usize) -> Failure {
@@ -91,6 +121,35 @@ struct Examined {
     reports: Vec<ControlReport>,
     /// Those that its machines are meant to have.
     relied_on: Vec<Control>,
+}
+
+impl Examined {
+    fn judge<'a>(&'a self, settings: &'a Settings) -> Judge<'a> {
+        Judge { settings, relied_on: &self.relied_on }
+    }
+
+    /// What sandboxes would be refused for.
+    fn missing(&self, settings: &Settings) -> Vec<&ControlReport> {
+        let judge = self.judge(settings);
+        self.reports.iter().filter(|report| judge.is_lacking(report)).collect()
+    }
+
+    fn trouble(&self, settings: &Settings) -> Option<Failure> {
+        let missing = self.missing(settings);
+        missing.first().map(|first| lacks(first, missing.len()))
+    }
+
+    fn document(&self, settings: &Settings) -> serde_json::Value {
+        let judge = self.judge(settings);
+        let rows: Vec<_> = self.reports.iter().map(|report| judge.row(report)).collect();
+        let ready = self.missing(settings).is_empty();
+        json!({ "ready": ready, "engine": self.engine, "controls": rows })
+    }
+
+    fn print(&self, context: &Context, settings: &Settings) -> Result<(), Failure> {
+        context.ui.line(&format!("engine   {}", self.engine))?;
+        self.judge(settings).print(&context.ui, &self.reports)
+    }
 }
 
 async fn examine(settings: &Settings, near: &Path) -> Result<Examined, Failure> {

@@ -28,6 +28,9 @@ Examples:
 An archive is a root file system as tar, the output of `docker save`, or an OCI layout; plain,
 gzip or zstd. The image `host` is always there: this machine's /usr, read-only.")]
 pub(crate) struct ImageArgs {
+    /// Whose images, where the server has several engines [default: the default one's]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) engine: Option<String>,
     #[command(subcommand)]
     pub(crate) action: ImageAction,
 }
@@ -76,30 +79,41 @@ impl FromStr for Written {
 }
 
 pub(crate) async fn run(context: &Context, args: ImageArgs) -> Result<u8, Failure> {
-    let connection = Connection::open(context, Reach::OrOwn { keep: true }).await?;
+    let engine = args.engine.as_deref();
+    let connection = Connection::open(context, Reach::OrOwn { keep: true, engine }).await?;
     let done = match args.action {
-        ImageAction::Ls => list(context, &connection).await,
+        ImageAction::Ls => list(context, &connection, engine).await,
         ImageAction::Import { name, archive } => {
-            import(context, &connection, &name, &archive).await
+            import(context, &connection, &name, &archive, engine).await
         }
         ImageAction::Pull { reference, name } => {
-            pull(context, &connection, &reference, name.as_ref()).await
+            pull(context, &connection, &reference, name.as_ref(), engine).await
         }
-        ImageAction::Prune => prune(context, &connection).await,
-        ImageAction::Rm { names } => remove(context, &connection, &names).await,
+        ImageAction::Prune => prune(context, &connection, engine).await,
+        ImageAction::Rm { names } => remove(context, &connection, &names, engine).await,
     };
     connection.close().await;
     done.map(|()| 0)
 }
 
-async fn list(context: &Context, connection: &Connection) -> Result<(), Failure> {
-    let images = connection.client.images().await?;
+/// Of all engines, unless one is named.
+async fn list(
+    context: &Context,
+    connection: &Connection,
+    engine: Option<&str>,
+) -> Result<(), Failure> {
+    let mut images = connection.client.images().await?;
+    images.retain(|image| engine.is_none_or(|engine| image["engine"] == engine));
     if context.ui.json {
         return context.ui.document(&images);
     }
-    let mut table = Table::new(&["NAME", "SIZE", "LAYERS", "IMPORTED", "DIGEST"]);
-    for value in &images {
-        let image = Image::deserialize(value).unwrap_or_default();
+    let images: Vec<_> =
+        images.iter().map(|value| Image::deserialize(value).unwrap_or_default()).collect();
+    let mut table = Table::new(&["NAME", "ENGINE", "SIZE", "LAYERS", "IMPORTED", "DIGEST"]);
+    if images.iter().all(|image| image.engine == images[0].engine) {
+        table = table.without("ENGINE");
+    }
+    for image in images {
         let size = if image.digest.is_some() { text::bytes(image.size_bytes) } else { "-".into() };
         let imported = match image.imported_at_ms {
             Some(moment) => format!("{} ago", text::since(moment)),
@@ -108,6 +122,7 @@ async fn list(context: &Context, connection: &Connection) -> Result<(), Failure>
         let digest = image.digest.unwrap_or_else(|| "this machine's /usr".to_owned());
         table.row([
             (image.name, None),
+            (image.engine, None),
             (size, None),
             (image.layers.to_string(), None),
             (imported, None),
@@ -122,6 +137,7 @@ async fn import(
     connection: &Connection,
     name: &ImageName,
     archive: &std::path::Path,
+    engine: Option<&str>,
 ) -> Result<(), Failure> {
     let path = archive.canonicalize().map_err(|error| {
         Failure::new(Exit::Usage, format!("cannot read the archive {}: {error}", archive.display()))
@@ -131,7 +147,9 @@ async fn import(
     let progress = Progress::bytes(&context.ui, &format!("importing {name}"), 0);
     let last = connection
         .client
-        .import_image(name.as_str(), path, |step| progress.set(step.bytes_done, step.bytes_total))
+        .import_image(name.as_str(), path, engine, |step| {
+            progress.set(step.bytes_done, step.bytes_total);
+        })
         .await;
     progress.done();
     let image = arrived(last?, "import")?;
@@ -162,6 +180,7 @@ async fn pull(
     connection: &Connection,
     reference: &Written,
     name: Option<&ImageName>,
+    engine: Option<&str>,
 ) -> Result<(), Failure> {
     let written = reference.text.as_str();
     let mut credentials = credentials(&reference.meant).await?;
@@ -176,7 +195,8 @@ async fn pull(
     let progress = Progress::bytes(&context.ui, &format!("pulling {written}"), 0);
     let mut interrupts = Interrupts::listen()?;
     let name = name.map(ImageName::as_str);
-    let pulling = connection.client.pull_image(name, written, credentials.as_ref(), |step| {
+    let credentials = credentials.as_ref();
+    let pulling = connection.client.pull_image(name, written, credentials, engine, |step| {
         progress.set(step.bytes_done, step.bytes_total);
     });
     let last = tokio::select! {
@@ -210,8 +230,12 @@ async fn credentials(reference: &Reference) -> Result<Option<Credentials>, Failu
     })
 }
 
-async fn prune(context: &Context, connection: &Connection) -> Result<(), Failure> {
-    let cleared = connection.client.prune_images().await?;
+async fn prune(
+    context: &Context,
+    connection: &Connection,
+    engine: Option<&str>,
+) -> Result<(), Failure> {
+    let cleared = connection.client.prune_images(engine).await?;
     if context.ui.json {
         return context.ui.document(&cleared);
     }
@@ -227,10 +251,11 @@ async fn remove(
     context: &Context,
     connection: &Connection,
     names: &[ImageName],
+    engine: Option<&str>,
 ) -> Result<(), Failure> {
     let mut all = Cleared::default();
     for name in names {
-        let cleared = connection.client.remove_image(name.as_str()).await?;
+        let cleared = connection.client.remove_image(name.as_str(), engine).await?;
         all.freed_layers += cleared.freed_layers;
         all.freed_bytes += cleared.freed_bytes;
         if !context.ui.json {

@@ -60,6 +60,7 @@ fn alive(ui: &Ui, value: &Value, stats: Option<&Value>, commands: &[Value]) -> R
         ("id", sandbox.id.clone()),
         ("key", sandbox.key.clone()),
         ("state", sandbox.state.clone()),
+        ("engine", sandbox.engine.clone()),
         ("image", sandbox.image.clone()),
         ("network", sandbox.network.clone()),
         ("workspace", sandbox.workspace.clone().unwrap_or_else(|| "its own".to_owned())),

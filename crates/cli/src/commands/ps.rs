@@ -50,15 +50,20 @@ async fn list(context: &Context, client: &Client, args: &PsArgs) -> Result<(), F
     } else if values.is_empty() && ui.stdout_is_terminal {
         ui.note("no sandboxes; `sandbank run -- echo hello` makes one");
     } else {
-        table(values.iter().map(description)).print(ui)?;
+        table(values.iter().map(description).collect()).print(ui)?;
     }
     Ok(())
 }
 
-fn table(sandboxes: impl Iterator<Item = Sandbox>) -> Table {
-    let header =
-        ["ID", "KEY", "STATE", "IMAGE", "NETWORK", "MEMORY", "COMMANDS", "AGE", "IDLE END"];
+fn table(sandboxes: Vec<Sandbox>) -> Table {
+    let header = [
+        "ID", "KEY", "STATE", "ENGINE", "IMAGE", "NETWORK", "MEMORY", "COMMANDS", "AGE", "IDLE END",
+    ];
     let mut table = Table::new(&header).one_line();
+    // Of interest where they differ.
+    if sandboxes.iter().all(|sandbox| sandbox.engine == sandboxes[0].engine) {
+        table = table.without("ENGINE");
+    }
     for sandbox in sandboxes {
         let idle_end =
             if sandbox.busy { "busy".to_owned() } else { text::until(sandbox.expires_at_ms) };
@@ -66,6 +71,7 @@ fn table(sandboxes: impl Iterator<Item = Sandbox>) -> Table {
             (sandbox.id.clone(), None),
             (sandbox.key.clone(), None),
             (state(&sandbox), Some(state_colour(&sandbox.state))),
+            (sandbox.engine.clone(), None),
             (sandbox.image.clone(), None),
             (sandbox.network.clone(), None),
             (text::bytes(sandbox.limits.memory_bytes), None),

@@ -147,7 +147,7 @@ async fn check(context: &Context, settings: Settings) -> Result<u8, Failure> {
 async fn welcome(context: &Context, daemon: &Daemon, token: &TokenFile) -> Result<(), Failure> {
     let ui = &context.ui;
     let sandboxes = daemon.orchestrator().list().await.len();
-    let reports = daemon.engine().controls().await;
+    let reports = daemon.orchestrator().engine().controls().await;
     let lacking: Vec<&str> = reports
         .iter()
         .filter(|report| report.standing != Standing::InForce)

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sandbank_engine::{Engine, InstanceId};
+use sandbank_engine::{Engine, EngineError, InstanceId};
 use sandbank_engine_docker::DockerEngine;
 use sandbank_engine_native::{NativeEngine, NativeSettings};
 use sandbank_server::config::{EngineKind, Settings};
@@ -13,26 +13,65 @@ use super::engine_settings::{docker_settings, native_settings};
 use super::start_failure::{DOCKER, NATIVE, no_engine};
 use crate::failure::Failure;
 
-/// Settings that depend on the engine are made to fit the one that is chosen. `images_from` is
-/// another data directory to take the native engine's images from. `in_use` is the engine that
-/// sandboxes are in already: a choice that was left open does not leave them behind.
+/// Why an engine was not started.
+pub(super) enum NotStarted {
+    /// A setting of it cannot be used.
+    Setting(Failure),
+    Engine(&'static str, EngineError),
+}
+
+impl From<NotStarted> for Failure {
+    fn from(error: NotStarted) -> Self {
+        match error {
+            NotStarted::Setting(failure) => failure,
+            NotStarted::Engine(name, error) => no_engine(name, &error),
+        }
+    }
+}
+
+impl NotStarted {
+    /// For whoever asks for its sandboxes.
+    pub(super) fn reason(self) -> String {
+        match self {
+            Self::Setting(failure) => failure.message,
+            Self::Engine(_, EngineError::Unavailable(reason)) => reason,
+            Self::Engine(_, error) => error.to_string(),
+        }
+    }
+}
+
+/// The default one; the settings then say which it is. `images_from` is another data directory to
+/// take the native engine's images from. `in_use` is the engine that sandboxes are in already: a
+/// choice that was left open does not leave them behind.
 pub(crate) async fn choose_engine(
     settings: &mut Settings,
     instance: InstanceId,
     images_from: Option<PathBuf>,
     in_use: Option<&str>,
 ) -> Result<Arc<dyn Engine>, Failure> {
-    let wanted = match (settings.engine, in_use) {
-        (EngineKind::Auto, Some(NATIVE)) => EngineKind::Native,
-        (EngineKind::Auto, Some(DOCKER)) => EngineKind::Docker,
-        (kind, _) => kind,
+    if settings.engine == EngineKind::Auto {
+        settings.engine = in_use.and_then(EngineKind::named).unwrap_or(EngineKind::Auto);
+    }
+    let engine = match settings.engine {
+        EngineKind::Auto => either(settings, instance, images_from).await?,
+        kind => start(settings, kind, instance, images_from).await?,
     };
-    match wanted {
+    settings.engine = EngineKind::named(engine.name()).unwrap_or(settings.engine);
+    Ok(engine)
+}
+
+/// One that is named.
+pub(super) async fn start(
+    settings: &Settings,
+    kind: EngineKind,
+    instance: InstanceId,
+    images_from: Option<PathBuf>,
+) -> Result<Arc<dyn Engine>, NotStarted> {
+    match kind {
         EngineKind::Docker => docker(settings, instance).await,
-        EngineKind::Native => {
+        EngineKind::Auto | EngineKind::Native => {
             native(settings, instance, images_from).await.map(|engine| Arc::new(engine) as _)
         }
-        EngineKind::Auto => either(settings, instance, images_from).await,
     }
 }
 
@@ -40,32 +79,28 @@ async fn native(
     settings: &Settings,
     instance: InstanceId,
     images_from: Option<PathBuf>,
-) -> Result<NativeEngine, Failure> {
-    let native = NativeSettings { images_from, ..native_settings(settings, instance)? };
-    NativeEngine::start(native).await.map_err(|error| no_engine(NATIVE, &error))
+) -> Result<NativeEngine, NotStarted> {
+    let native = native_settings(settings, instance).map_err(NotStarted::Setting)?;
+    let native = NativeSettings { images_from, ..native };
+    NativeEngine::start(native).await.map_err(|error| NotStarted::Engine(NATIVE, error))
 }
 
-async fn docker(settings: &mut Settings, instance: InstanceId) -> Result<Arc<dyn Engine>, Failure> {
-    // There is no image of this machine in Docker.
-    if settings.sandboxes.default_image.is_host()
-        && let Some(image) = settings.docker.default_image.clone()
-    {
-        settings.sandboxes.default_image = image;
-    }
+async fn docker(settings: &Settings, instance: InstanceId) -> Result<Arc<dyn Engine>, NotStarted> {
     let engine = DockerEngine::start(docker_settings(settings, instance)).await;
-    let engine = engine.map_err(|error| no_engine(DOCKER, &error))?;
+    let engine = engine.map_err(|error| NotStarted::Engine(DOCKER, error))?;
     tracing::info!(version = engine.version(), "sandboxes are containers of Docker");
     Ok(Arc::new(engine))
 }
 
 async fn either(
-    settings: &mut Settings,
+    settings: &Settings,
     instance: InstanceId,
     images_from: Option<PathBuf>,
 ) -> Result<Arc<dyn Engine>, Failure> {
     let native = match native(settings, instance.clone(), images_from).await {
         Ok(native) => native,
-        Err(failure) => {
+        Err(error) => {
+            let failure = Failure::from(error);
             let instead = docker(settings, instance).await;
             return match instead {
                 Ok(docker) => {
@@ -93,7 +128,8 @@ async fn either(
             native.shutdown().await;
             Ok(docker)
         }
-        Err(failure) => {
+        Err(error) => {
+            let failure = Failure::from(error);
             tracing::debug!(%failure, control, reason, "the native engine stays, for want of Docker");
             Ok(Arc::new(native))
         }

@@ -7,10 +7,12 @@ use sandbank_orchestrator::Settings as LifecycleSettings;
 use sandbank_registry::{Mirror, RegistrySettings};
 use sandbank_server::config::{ImageSettings, Settings, StorageKind};
 
+use super::others::Other;
+use super::start_failure::DOCKER;
 use crate::failure::Failure;
 
 pub(super) fn docker_settings(settings: &Settings, instance: InstanceId) -> DockerSettings {
-    let default = settings.sandboxes.default_image.clone();
+    let default = settings.default_image(DOCKER).clone();
     DockerSettings {
         host: settings.docker.host.clone(),
         runtime: settings.docker.runtime.clone(),
@@ -72,15 +74,21 @@ fn leave_out(native: &mut NativeSettings) {
     native.omitted = Omitted { controls: names.split(',').map(named).collect(), image };
 }
 
-pub(crate) async fn lifecycle_settings(
+pub(super) async fn lifecycle_settings(
     settings: &Settings,
     engine: &dyn Engine,
+    others: &[Other],
 ) -> LifecycleSettings {
     let images = engine.images().await.unwrap_or_else(|error| {
         tracing::warn!(%error, "which images there are is not known; pools go by their names");
         Vec::new()
     });
     let images: Vec<_> = images.into_iter().map(|image| image.name).collect();
+    let enforces_quota = |name: Option<&str>| {
+        let other = others.iter().map(|other| &**other.engine());
+        let named = other.into_iter().find(|other| Some(other.name()) == name);
+        named.unwrap_or(engine).capabilities().disk_quota
+    };
     let sandboxes = &settings.sandboxes;
     LifecycleSettings {
         max_sandboxes: sandboxes.max,
@@ -91,7 +99,7 @@ pub(crate) async fn lifecycle_settings(
         stop_deadline: sandboxes.stop_deadline,
         sweep_interval: sandboxes.sweep_interval,
         concurrent_creates: sandboxes.concurrent_creates,
-        pool: settings.pool_entries(&images, engine.capabilities().disk_quota),
+        pool: settings.pool_entries(&images, enforces_quota),
         publish_address: settings.ports.publish_address,
         listen_address: settings.ports.listen_address,
         port_range: settings.ports.range.clone(),

@@ -6,6 +6,7 @@
 mod choose;
 mod data_dir;
 mod engine_settings;
+mod others;
 mod own;
 mod parts;
 mod self_test;

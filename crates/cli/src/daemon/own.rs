@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use sandbank_orchestrator::containment::SelfTest;
-use sandbank_server::config::{Settings, StorageKind};
+use sandbank_server::config::{EngineKind, Settings, StorageKind};
 use tokio_util::sync::CancellationToken;
 
 use super::{Daemon, DataDir};
@@ -24,8 +24,17 @@ pub(crate) struct OwnDaemon {
 
 impl OwnDaemon {
     /// Over the usual data directory, or over a temporary one when that is taken or not ours.
-    /// What must stay cannot be put into a temporary one.
-    pub(crate) async fn start(ui: &Ui, settings: Settings, keep: bool) -> Result<Self, Failure> {
+    /// What must stay cannot be put into a temporary one. `engine` is the one that will be named.
+    pub(crate) async fn start(
+        ui: &Ui,
+        mut settings: Settings,
+        keep: bool,
+        engine: Option<&str>,
+    ) -> Result<Self, Failure> {
+        // Where nothing else was said, whoever names an engine says it now.
+        if settings.engine == EngineKind::Auto {
+            settings.engine = engine.and_then(EngineKind::named).unwrap_or(EngineKind::Auto);
+        }
         let mut images_from = None;
         let (mut data_dir, scratch) = match DataDir::take(&settings.data_dir) {
             Ok(data_dir) => (data_dir, None),

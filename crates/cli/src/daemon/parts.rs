@@ -2,11 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use sandbank_engine::Engine;
-use sandbank_orchestrator::Orchestrator;
+use futures_util::future::join_all;
 use sandbank_orchestrator::containment::SelfTest;
+use sandbank_orchestrator::{Engines, Orchestrator};
 use sandbank_server::config::{Secret, Settings};
 use sandbank_server::{App, Shutdown};
 use sandbank_store::Store;
@@ -15,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::engine_settings::lifecycle_settings;
+use super::others::{self, Other};
 use super::{DataDir, choose_engine, self_test, start_failure};
 use crate::failure::{Exit, Failure};
 
@@ -27,12 +27,14 @@ pub(crate) struct Daemon {
     data_dir: DataDir,
     address: SocketAddr,
     store: Store,
-    engine: Arc<dyn Engine>,
     orchestrator: Orchestrator,
     shutdown: Shutdown,
     server: JoinHandle<std::io::Result<()>>,
     /// The self-test, if the start was without a result. Ends as the orchestrator leaves.
     testing: Option<JoinHandle<Result<(), Failure>>>,
+    /// What is still being done about the other engines, until `leaving`.
+    others: Vec<JoinHandle<()>>,
+    leaving: CancellationToken,
 }
 
 impl Daemon {
@@ -58,39 +60,53 @@ impl Daemon {
         let open =
             store.sandboxes().open().await.map_err(|error| start_failure::no_store(&error))?;
         let in_use = open.first().map(|row| row.engine.as_str());
-        let engine = choose_engine(&mut settings, instance, images_from, in_use).await?;
-        let untested = match test {
-            Some(test) => self_test::pass(test, &*engine, data_dir.path(), leaving).await,
-            None => Ok(Some("this daemon was started for something else".to_owned())),
-        };
-        let untested = match untested {
+        let engine =
+            choose_engine(&mut settings, instance.clone(), images_from.clone(), in_use).await?;
+        let mut others = others::start_all(&settings, &instance, images_from.as_ref()).await;
+        let place = data_dir.path();
+        let tests = others.iter_mut().map(|other| other.test(test, place, leaving));
+        let untested = self_test::pass(test, &*engine, place, leaving);
+        let untested = match tokio::join!(untested, join_all(tests)).0 {
             Ok(untested) => untested,
-            Err(failure) => {
-                engine.shutdown().await;
-                return Err(failure);
-            }
+            Err(failure) => return Err(others::shut_down(&engine, &others, failure).await),
         };
         sandbank_fault_points::arm();
-        let lifecycle = lifecycle_settings(&settings, &*engine).await;
-        let orchestrator = Orchestrator::start(lifecycle, engine.clone(), store.clone()).await;
-        let orchestrator = match orchestrator {
+        let lifecycle = lifecycle_settings(&settings, &*engine, &others).await;
+        let engines = others.iter().map(|other| other.engine().clone()).collect();
+        let engines = Engines::new(engine.clone(), engines);
+        let orchestrator = match Orchestrator::start(lifecycle, engines, store.clone()).await {
             Ok(orchestrator) => orchestrator,
             Err(error) => {
-                engine.shutdown().await;
-                return Err(start_failure::no_orchestrator(engine.name(), &error));
+                let failure = start_failure::no_orchestrator(engine.name(), &error);
+                return Err(others::shut_down(&engine, &others, failure).await);
             }
         };
+        let leaving = CancellationToken::new();
+        let ingredients = (&settings, &instance, images_from.as_ref());
+        let look_after =
+            |other: Other| other.look_after(test, &orchestrator, ingredients, &leaving);
+        let others = others.into_iter().filter_map(look_after).collect();
         let app = App::new(orchestrator.clone(), store.clone(), settings, token);
         let shutdown = app.shutdown().clone();
         let testing = untested.and_then(|reason| {
-            orchestrator.withhold_creates(reason);
+            orchestrator.withhold_creates(engine.name(), reason);
             let (orchestrator, shutdown) = (orchestrator.clone(), shutdown.clone());
             let place = data_dir.path().to_owned();
             Some(tokio::spawn(self_test::catch_up(test?, orchestrator, place, shutdown)))
         });
         orchestrator.fill_pool();
         let server = tokio::spawn(sandbank_server::serve(listener, app));
-        Ok(Self { data_dir, address, store, engine, orchestrator, shutdown, server, testing })
+        Ok(Self {
+            data_dir,
+            address,
+            store,
+            orchestrator,
+            shutdown,
+            server,
+            testing,
+            others,
+            leaving,
+        })
     }
 
     /// Whether a daemon ever ran over this directory, as far as this user can see.
@@ -116,10 +132,6 @@ impl Daemon {
         format!("http://{address}")
     }
 
-    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
-        &self.engine
-    }
-
     pub(crate) fn orchestrator(&self) -> &Orchestrator {
         &self.orchestrator
     }
@@ -135,12 +147,14 @@ impl Daemon {
     /// Serves until [`Daemon::shutdown`] is told to, then gives everything back. Sandboxes go on.
     pub(crate) async fn finish(self) -> Result<(), Failure> {
         let served = self.server.await;
+        self.leaving.cancel();
         self.orchestrator.shutdown().await;
+        join_all(self.others).await;
         let tested = match self.testing {
             Some(testing) => testing.await.unwrap_or(Ok(())),
             None => Ok(()),
         };
-        self.engine.shutdown().await;
+        join_all(self.orchestrator.engines().map(|engine| engine.shutdown())).await;
         self.store.close().await;
         let broke =
             |reason: String| Failure::new(Exit::Internal, format!("serving broke: {reason}"));

@@ -12,19 +12,23 @@ use tokio_util::sync::CancellationToken;
 use crate::failure::{Exit, Failure};
 
 /// Fails with the name of a control that is claimed and does not hold. A reason means that this
-/// could not be told, and that no sandbox may be made until it can.
+/// could not be told, or was not, and that no sandbox may be made until it is.
 pub(super) async fn pass(
-    test: SelfTest,
+    test: Option<SelfTest>,
     engine: &dyn Engine,
     data_dir: &Path,
     leaving: &CancellationToken,
 ) -> Result<Option<String>, Failure> {
+    let Some(test) = test else {
+        return Ok(Some("this daemon was started for something else".to_owned()));
+    };
     let started = Instant::now();
     match test.run(engine, data_dir, leaving).await {
         Ok(tested) => judge(tested, started).map(|()| None),
         Err(error) if leaving.is_cancelled() => Ok(Some(error.to_string())),
         Err(error) => {
-            tracing::error!(%error, "containment is not tested; no sandbox is made until it is");
+            let engine = engine.name();
+            tracing::error!(%error, engine, "containment is not tested; no sandbox is made until it is");
             Ok(Some(error.to_string()))
         }
     }
@@ -38,12 +42,26 @@ pub(super) async fn catch_up(
     data_dir: PathBuf,
     shutdown: Shutdown,
 ) -> Result<(), Failure> {
-    let started = Instant::now();
-    let Some(tested) = orchestrator.catch_up(test, &data_dir).await else { return Ok(()) };
-    judge(tested, started).inspect_err(|failure| {
+    let engine = orchestrator.engine().name();
+    let tested = catch_up_with(test, &orchestrator, engine, &data_dir).await;
+    tested.inspect_err(|failure| {
         tracing::error!(%failure, "stopping");
         shutdown.drain();
     })
+}
+
+/// The same of an engine that others go on without.
+pub(super) async fn catch_up_with(
+    test: SelfTest,
+    orchestrator: &Orchestrator,
+    engine: &str,
+    data_dir: &Path,
+) -> Result<(), Failure> {
+    let started = Instant::now();
+    match orchestrator.catch_up(engine, test, data_dir).await {
+        Some(tested) => judge(tested, started),
+        None => Ok(()),
+    }
 }
 
 fn judge(tested: Tested, started: Instant) -> Result<(), Failure> {

@@ -121,6 +121,9 @@ pub(super) fn no_orchestrator(engine: &str, error: &OrchestratorError) -> Failur
     match error {
         OrchestratorError::Store(store) => no_store(store),
         OrchestratorError::Engine(error) => no_engine(engine, error),
+        OrchestratorError::EngineNotConfigured { .. } => {
+            Failure { hint: error.hint(), ..Failure::usage(error.to_string()) }
+        }
         other => {
             let failure =
                 Failure::new(Exit::Internal, format!("cannot take up sandboxes: {other}"));

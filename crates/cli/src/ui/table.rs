@@ -12,6 +12,8 @@ pub(crate) struct Table {
     rows: Vec<Vec<Value>>,
     /// Cut what does not fit the terminal, rather than wrap it.
     one_line: bool,
+    /// The place of a column that rows have and the table has not.
+    left_out: Option<usize>,
 }
 
 struct Value {
@@ -21,7 +23,7 @@ struct Value {
 
 impl Table {
     pub(crate) fn new(header: &[&'static str]) -> Self {
-        Self { header: header.to_vec(), rows: Vec::new(), one_line: false }
+        Self { header: header.to_vec(), rows: Vec::new(), one_line: false, left_out: None }
     }
 
     /// For rows whose first cell says where the rest can be read in full.
@@ -30,10 +32,22 @@ impl Table {
         Self { one_line: true, ..self }
     }
 
+    /// A column less, also of the rows to come.
+    #[must_use]
+    pub(crate) fn without(mut self, column: &'static str) -> Self {
+        self.left_out = self.header.iter().position(|name| *name == column);
+        self.header.retain(|name| *name != column);
+        self
+    }
+
     /// Cells may hold what a sandbox chose, so control characters are shown, not obeyed.
     pub(crate) fn row<const N: usize>(&mut self, cells: [(String, Option<AnsiColor>); N]) {
         let value = |(cell, colour): (String, _)| Value { text: text::printable(&cell), colour };
-        self.rows.push(cells.into_iter().map(value).collect());
+        let mut row: Vec<_> = cells.into_iter().map(value).collect();
+        if let Some(place) = self.left_out {
+            row.remove(place);
+        }
+        self.rows.push(row);
     }
 
     pub(crate) fn print(&self, ui: &Ui) -> Result<(), Failure> {

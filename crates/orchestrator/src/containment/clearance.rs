@@ -9,6 +9,7 @@ use super::{SelfTest, Tested};
 use crate::OrchestratorError;
 use crate::context::Context;
 use crate::limits::{FIRST_RETEST, LAST_RETEST};
+use crate::provider::Provider;
 
 #[derive(Default)]
 pub(crate) struct Clearance {
@@ -61,26 +62,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Tests until there is a result, which lifts the refusal unless something got out. None when the
 /// daemon leaves first.
-pub(crate) async fn catch_up(context: &Context, test: SelfTest, data_dir: &Path) -> Option<Tested> {
-    let (clearance, leaving) = (&context.clearance, &context.leaving);
+pub(crate) async fn catch_up(
+    context: &Context,
+    provider: &Provider,
+    test: SelfTest,
+    data_dir: &Path,
+) -> Option<Tested> {
+    let (clearance, leaving) = (&provider.clearance, &context.leaving);
     let mut wait = FIRST_RETEST;
     loop {
         leaving.run_until_cancelled(tokio::time::sleep(wait)).await?;
         wait = (2 * wait).min(LAST_RETEST);
         let _canaries = clearance.canaries.lock().await;
-        match test.run(&*context.engine, data_dir, leaving).await {
+        match test.run(&*provider.engine, data_dir, leaving).await {
             Ok(Tested::Failed { image, report }) => {
                 clearance.set(Some("a test sandbox was not contained".to_owned()));
                 return Some(Tested::Failed { image, report });
             }
             Ok(tested) => {
                 clearance.set(None);
-                context.pool.try_again(None);
+                provider.pool.try_again(None);
                 return Some(tested);
             }
             Err(_) if leaving.is_cancelled() => return None,
             Err(error) => {
-                tracing::warn!(%error, "containment is still not tested; no sandbox is made");
+                tracing::warn!(%error, engine = provider.name(), "containment is still not tested; no sandbox is made");
                 clearance.set(Some(error.to_string()));
             }
         }

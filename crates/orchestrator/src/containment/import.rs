@@ -1,14 +1,14 @@
 //! An image is attacked as soon as it is here, and nothing is made of it before.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
+use sandbank_engine::{Engine, EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
 use tokio_util::sync::CancellationToken;
 
 use super::{Containment, ProbeStanding, SelfTest, Tested};
 use crate::context::Context;
 use crate::pool;
+use crate::provider::Provider;
 
 /// Where an image comes from.
 pub(crate) enum ImageSource<'a> {
@@ -19,23 +19,24 @@ pub(crate) enum ImageSource<'a> {
 
 /// One whose sandboxes do not hold, or cannot be tested, is not kept.
 pub(crate) async fn import(
-    context: &Arc<Context>,
+    context: &Context,
+    provider: &Provider,
     name: &ImageName,
     source: ImageSource<'_>,
     tell: &(dyn Fn(ImportProgress) + Send + Sync),
     data_dir: &Path,
 ) -> Result<ImageInfo, EngineError> {
-    let engine = &*context.engine;
-    let _withheld = context.clearance.withhold(name.clone());
-    pool::clear(context, name).await;
+    let engine = &*provider.engine;
+    let _withheld = provider.clearance.withhold(name.clone());
+    pool::clear(context, provider, name).await;
     let image = match source {
         ImageSource::Archive(path) => engine.import_image(name, path, tell).await?,
         ImageSource::Registry(request, cancelled) => {
-            pull(context, name, request, tell, cancelled).await?
+            pull(context, engine, name, request, tell, cancelled).await?
         }
     };
     let refusal = {
-        let _canaries = context.clearance.canaries.lock().await;
+        let _canaries = provider.clearance.canaries.lock().await;
         match SelfTest::default().run(engine, data_dir, &context.leaving).await {
             Ok(Tested::Failed { report, .. }) => EngineError::BadImage(format!(
                 "a test sandbox of it was not contained: {}",
@@ -55,14 +56,15 @@ pub(crate) async fn import(
 
 /// Ends early when the daemon leaves, too. Never dropped half-way: an image that is there is tested.
 async fn pull(
-    context: &Arc<Context>,
+    context: &Context,
+    engine: &dyn Engine,
     name: &ImageName,
     request: &PullRequest,
     tell: &(dyn Fn(ImportProgress) + Send + Sync),
     cancelled: &CancellationToken,
 ) -> Result<ImageInfo, EngineError> {
     let stop = context.leaving.child_token();
-    let pulling = context.engine.pull_image(name, request, tell, &stop);
+    let pulling = engine.pull_image(name, request, tell, &stop);
     tokio::pin!(pulling);
     tokio::select! {
         pulled = &mut pulling => return pulled,

@@ -55,17 +55,18 @@ impl SelfTest {
         let Some(key) = engine.confinement_key() else { return Ok(Tested::NotApplicable) };
         let mut images = engine.images_to_test().await?;
         images.retain(|image| image.name.is_host() || !self.only_host);
+        let mark = format!("engine {}; ", engine.name());
         let key_of = |image: ImageInfo| {
             let digest = image.digest.as_deref().unwrap_or("of this host");
-            (format!("{key}; image {} {digest}", image.name), image.name)
+            (format!("{mark}{key}; image {} {digest}", image.name), image.name)
         };
         let images: Vec<_> = images.into_iter().map(key_of).collect();
         let before = Record::read(data_dir);
         let mut record = before.clone();
-        record.keep(&images.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
+        record.keep(&mark, &images.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
         let tested = self.attack_each(engine, &images, &mut record, leaving).await;
         if record != before
-            && let Err(error) = record.write(data_dir)
+            && let Err(error) = record.write(&mark, data_dir)
         {
             tracing::warn!(%error, "the next start tests containment again");
         }

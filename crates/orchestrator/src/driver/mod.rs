@@ -28,6 +28,7 @@ use crate::limits::POST_MORTEM_COMMANDS;
 use crate::link::{Link, Reached};
 use crate::pool::Member;
 use crate::ports::PortTable;
+use crate::provider::Provider;
 use crate::sandbox::{Facts, Hold, Message, Sandbox, SharedSandbox, View};
 use crate::scripts::Scripts;
 
@@ -67,16 +68,18 @@ pub(crate) enum Beginning {
 /// A sandbox and the driver that is to own it; `reached` when its runner was.
 pub(crate) fn sandbox(
     context: &Arc<Context>,
+    provider: &Arc<Provider>,
     facts: Facts,
     state: State,
     reached: Option<Reached>,
 ) -> (SharedSandbox, Driver) {
     let (mailbox, inbox) = mpsc::unbounded_channel();
     let (view, seen) = watch::channel(View { state: state.clone(), failure: None });
-    let link = Link::new(facts.id.clone(), context.engine.clone(), mailbox.clone(), reached);
+    let link = Link::new(facts.id.clone(), provider.engine.clone(), mailbox.clone(), reached);
     let (ports, source) = (PortTable::default(), OnceLock::new());
     let sandbox = Arc::new(Sandbox {
         facts,
+        provider: provider.clone(),
         link,
         ports,
         source,

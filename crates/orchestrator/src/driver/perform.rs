@@ -59,7 +59,7 @@ impl Driver {
     }
 
     pub(super) fn watch_death(&mut self) {
-        let watching = effects::watch_death(self.context.clone(), self.sandbox.clone());
+        let watching = effects::watch_death(self.sandbox.clone());
         self.watcher = Some(tokio::spawn(watching));
     }
 

@@ -1,4 +1,4 @@
-//! Ready machines, kept for creates to come.
+//! Ready machines of one engine, kept for creates to come.
 //!
 //! A member is a whole machine with an id of its own, but without a row, a key or a place among
 //! the sandboxes: it becomes the sandbox with that id when a create takes it. What a daemon that
@@ -9,7 +9,7 @@ mod refill;
 mod shelf;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -26,6 +26,7 @@ use self::shelf::Shelf;
 use crate::CreateRequest;
 use crate::context::Context;
 use crate::limits::{CONCURRENT_DESTROYS, MAX_POOL};
+use crate::provider::Provider;
 
 pub(crate) struct Pool {
     shelves: Mutex<Shelves>,
@@ -43,14 +44,17 @@ struct Shelves {
 }
 
 impl Pool {
-    pub(crate) fn new(entries: &[PoolEntry]) -> Self {
+    pub(crate) fn new<'a>(
+        engine: &'static str,
+        entries: impl Iterator<Item = &'a PoolEntry>,
+    ) -> Self {
         let mut room = MAX_POOL;
         let shelf = |entry: &PoolEntry| {
             let target = entry.size.min(room);
             room -= target;
-            Shelf::new(entry.recipe.clone(), target)
+            Shelf::new(engine, entry.recipe.clone(), target)
         };
-        let all = entries.iter().map(shelf).collect();
+        let all = entries.map(shelf).collect();
         Self {
             shelves: Mutex::new(Shelves { all, owned: HashSet::new(), closed: false }),
             wanted: Notify::new(),
@@ -78,6 +82,10 @@ impl Pool {
         self.lock().all.iter().any(|shelf| shelf.recipe.image == *image)
     }
 
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.lock().all.is_empty()
+    }
+
     /// Members that are ready.
     pub(crate) fn ids(&self) -> Vec<SandboxId> {
         self.lock().all.iter().flat_map(|shelf| shelf.ids().cloned()).collect()
@@ -102,34 +110,34 @@ impl Pool {
 
 /// Destroys every member of an image. None is made meanwhile; that none is made afterwards is for
 /// the caller to see to.
-pub(crate) async fn clear(context: &Arc<Context>, image: &ImageName) {
-    let _none_is_made = context.pool.making.lock().await;
+pub(crate) async fn clear(context: &Context, provider: &Provider, image: &ImageName) {
+    let _none_is_made = provider.pool.making.lock().await;
     let members: Vec<Member> = {
-        let mut shelves = context.pool.lock();
+        let mut shelves = provider.pool.lock();
         let affected = shelves.all.iter_mut().filter(|shelf| shelf.recipe.image == *image);
         affected.flat_map(Shelf::clear).collect()
     };
-    destroy_all(context, members).await;
+    destroy_all(context, provider, members).await;
 }
 
 /// Destroys every member, and the one that is being made as soon as it is.
-pub(crate) async fn drain(context: &Context) {
+pub(crate) async fn drain(context: &Context, provider: &Provider) {
     let members: Vec<Member> = {
-        let mut shelves = context.pool.lock();
+        let mut shelves = provider.pool.lock();
         shelves.closed = true;
         shelves.all.iter_mut().flat_map(Shelf::clear).collect()
     };
-    destroy_all(context, members).await;
-    drop(context.pool.making.lock().await);
+    destroy_all(context, provider, members).await;
+    drop(provider.pool.making.lock().await);
     // What had died is perhaps not destroyed yet.
-    let rest: Vec<SandboxId> = context.pool.lock().owned.iter().cloned().collect();
-    join_all(rest.iter().map(|id| destroy(context, id))).await;
+    let rest: Vec<SandboxId> = provider.pool.lock().owned.iter().cloned().collect();
+    join_all(rest.iter().map(|id| destroy(context, provider, id))).await;
 }
 
 /// A member that has died or vanished is replaced.
-pub(crate) async fn lost(context: &Context, id: &SandboxId) {
+pub(crate) async fn lost(context: &Context, provider: &Provider, id: &SandboxId) {
     let member = {
-        let mut shelves = context.pool.lock();
+        let mut shelves = provider.pool.lock();
         let now = Instant::now();
         shelves.all.iter_mut().find_map(|shelf| {
             let member = shelf.lost(id, now)?;
@@ -139,25 +147,27 @@ pub(crate) async fn lost(context: &Context, id: &SandboxId) {
     let Some((member, image)) = member else { return };
     tracing::warn!(machine = %id, %image, "a ready machine has died; it is replaced");
     context.events.emit("pool.member_lost", None, json!({ "machine": id, "image": image }));
-    destroy(context, id).await;
-    context.pool.wanted.notify_one();
+    destroy(context, provider, id).await;
+    provider.pool.wanted.notify_one();
     // Not before: this may be the member's own watcher, which ends with it.
     drop(member);
 }
 
-async fn destroy_all(context: &Context, members: Vec<Member>) {
+async fn destroy_all(context: &Context, provider: &Provider, members: Vec<Member>) {
     futures_util::stream::iter(members)
-        .for_each_concurrent(CONCURRENT_DESTROYS, async |member| destroy(context, &member.id).await)
+        .for_each_concurrent(CONCURRENT_DESTROYS, async |member| {
+            destroy(context, provider, &member.id).await;
+        })
         .await;
 }
 
 /// What cannot be destroyed is given up to the sweep, which finds it without an owner.
-async fn destroy(context: &Context, id: &SandboxId) {
-    let destroyed = timeout(context.settings.stop_deadline, context.engine.destroy(id)).await;
+async fn destroy(context: &Context, provider: &Provider, id: &SandboxId) {
+    let destroyed = timeout(context.settings.stop_deadline, provider.engine.destroy(id)).await;
     match destroyed {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(machine = %id, %error, "a member of the pool stays"),
         Err(_) => tracing::warn!(machine = %id, "a member of the pool is slow to go"),
     }
-    context.pool.lock().owned.remove(id);
+    provider.pool.lock().owned.remove(id);
 }

@@ -7,13 +7,15 @@ use crate::CreateRequest;
 /// Everything about a machine that is decided when it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
+    /// The default one when absent.
+    pub engine: Option<String>,
     pub image: ImageName,
     pub network: NetworkMode,
     pub limits: Limits,
 }
 
 impl Recipe {
-    /// Only a machine that is exactly what a create would make.
+    /// Only a machine that is exactly what a create would make, of the same engine.
     pub(super) fn serves(&self, request: &CreateRequest) -> bool {
         self.image == request.image
             && self.network == request.network
@@ -31,6 +33,7 @@ pub struct PoolEntry {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolStatus {
+    pub engine: &'static str,
     pub image: ImageName,
     pub network: NetworkMode,
     pub target: usize,

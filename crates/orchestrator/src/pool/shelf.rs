@@ -20,6 +20,7 @@ pub(crate) struct Member {
 }
 
 pub(super) struct Shelf {
+    engine: &'static str,
     pub(super) recipe: Recipe,
     target: usize,
     ready: VecDeque<Member>,
@@ -33,8 +34,9 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn new(recipe: Recipe, target: usize) -> Self {
+    pub(super) fn new(engine: &'static str, recipe: Recipe, target: usize) -> Self {
         Self {
+            engine,
             recipe,
             target,
             ready: VecDeque::new(),
@@ -111,6 +113,7 @@ impl Shelf {
 
     pub(super) fn status(&self) -> PoolStatus {
         PoolStatus {
+            engine: self.engine,
             image: self.recipe.image.clone(),
             network: self.recipe.network,
             target: self.target,

@@ -5,6 +5,7 @@
 mod clocks;
 mod creating;
 mod deaths;
+mod engines;
 mod events;
 mod keys;
 mod leases;

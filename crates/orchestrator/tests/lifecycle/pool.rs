@@ -17,7 +17,7 @@ use crate::world::{SOON, World, output, request, settings};
 
 fn recipe(image: &str) -> Recipe {
     let CreateRequest { network, limits, .. } = request("any");
-    Recipe { image: image.parse().unwrap(), network, limits }
+    Recipe { engine: None, image: image.parse().unwrap(), network, limits }
 }
 
 fn pool_of(entries: &[(&str, usize)]) -> Settings {
@@ -243,7 +243,7 @@ async fn what_a_killed_daemon_left_of_its_pool_is_destroyed_at_the_next_start() 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_handed_out_or_made_while_creates_are_withheld() {
     let world = with_pool(2).await;
-    world.daemon().withhold_creates("the test says so".to_owned());
+    world.daemon().withhold_creates("process", "the test says so".to_owned());
     let refused = world.try_create(request("chat:1")).await.unwrap_err();
     assert!(matches!(refused, OrchestratorError::Untested(_)), "{refused}");
     assert_eq!(status(&world, "host").ready, 2);
@@ -257,8 +257,9 @@ async fn nothing_is_handed_out_or_made_while_creates_are_withheld() {
     .await
     .unwrap();
     assert_eq!(world.engine.creates.load(Ordering::SeqCst), made);
-    let tested =
-        world.run(|daemon| async move { daemon.catch_up(SelfTest::default(), &place).await }).await;
+    let tested = world
+        .run(|daemon| async move { daemon.catch_up("process", SelfTest::default(), &place).await })
+        .await;
     assert!(tested.is_some());
     full(&world).await;
     assert_eq!(world.create("chat:1").await, world.daemon().list().await[0].id);
@@ -273,9 +274,10 @@ async fn a_changed_image_has_no_members_of_the_old_one() {
         let failed = world
             .run(|daemon| async move {
                 let (name, path) = ("python".parse().unwrap(), std::path::PathBuf::from("/x"));
+                let images = daemon.images(None).unwrap();
                 match change {
-                    "import" => daemon.import_image(&name, &path, &|_| (), &path).await.err(),
-                    _ => daemon.remove_image(&name).await.err(),
+                    "import" => images.import(&name, &path, &|_| (), &path).await.err(),
+                    _ => images.remove(&name).await.err(),
                 }
             })
             .await;

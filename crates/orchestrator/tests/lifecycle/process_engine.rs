@@ -25,6 +25,7 @@ use tokio::sync::{Semaphore, watch};
 const MARK: &str = "SANDBANK_TEST_MACHINE";
 
 pub(crate) struct ProcessEngine {
+    name: &'static str,
     directory: tempfile::TempDir,
     runner: PathBuf,
     machines: Mutex<HashMap<SandboxId, Process>>,
@@ -52,6 +53,11 @@ struct Process {
 
 impl ProcessEngine {
     pub(crate) fn new() -> Arc<Self> {
+        Self::named("process")
+    }
+
+    /// Beside another one.
+    pub(crate) fn named(name: &'static str) -> Arc<Self> {
         let directory = tempfile::Builder::new().prefix("sandbank-process-engine-").tempdir();
         let directory = directory.expect("a temporary directory");
         let runner = directory.path().join("runner");
@@ -62,6 +68,7 @@ impl ProcessEngine {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
         Arc::new(Self {
+            name,
             directory,
             runner,
             machines: Mutex::default(),
@@ -226,7 +233,7 @@ fn marked(id: &SandboxId) -> Vec<Pid> {
 #[async_trait]
 impl Engine for ProcessEngine {
     fn name(&self) -> &'static str {
-        "process"
+        self.name
     }
 
     fn version(&self) -> String {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbank_engine::{ImageName, Limits, NetworkMode, SandboxId};
+use sandbank_engine::{Engine, ImageName, Limits, NetworkMode, SandboxId};
 use sandbank_orchestrator::{
-    Attached, Clock, CreateRequest, Created, Orchestrator, OrchestratorError, SandboxInfo,
+    Attached, Clock, CreateRequest, Created, Engines, Orchestrator, OrchestratorError, SandboxInfo,
     SandboxState, Settings, SystemClock,
 };
 use sandbank_protocol::{CommandId, CommandSpec, Frame, StdinMode};
@@ -22,6 +22,8 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 pub(crate) struct World {
     pub(crate) engine: Arc<ProcessEngine>,
+    /// Beside it, from the next start on.
+    pub(crate) others: Vec<Arc<dyn Engine>>,
     data: tempfile::TempDir,
     settings: Settings,
     clock: Arc<dyn Clock>,
@@ -42,6 +44,7 @@ pub(crate) fn settings() -> Settings {
 pub(crate) fn request(key: &str) -> CreateRequest {
     CreateRequest {
         key: key.parse().unwrap(),
+        engine: None,
         image: ImageName::host(),
         runtime: "node24".to_owned(),
         idle_ttl: None,
@@ -80,25 +83,42 @@ impl World {
     }
 
     pub(crate) async fn with_clock(settings: Settings, clock: Arc<dyn Clock>) -> Self {
-        let data = tempfile::Builder::new().prefix("sandbank-world-").tempdir().unwrap();
-        let mut world = Self { engine: ProcessEngine::new(), data, settings, clock, daemon: None };
+        let mut world = Self::unstarted(settings, clock);
         world.start().await;
         world
     }
 
+    /// Until `start`, or its end.
+    pub(crate) fn unstarted(settings: Settings, clock: Arc<dyn Clock>) -> Self {
+        let data = tempfile::Builder::new().prefix("sandbank-world-").tempdir().unwrap();
+        let (engine, others) = (ProcessEngine::new(), Vec::new());
+        Self { engine, others, data, settings, clock, daemon: None }
+    }
+
     pub(crate) async fn start(&mut self) {
+        self.try_start().await.unwrap();
+    }
+
+    pub(crate) async fn try_start(&mut self) -> Result<(), OrchestratorError> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(2).enable_all().build().unwrap();
-        let (settings, engine) = (self.settings.clone(), self.engine.clone());
+        let settings = self.settings.clone();
+        let engines = Engines::new(self.engine.clone(), self.others.clone());
         let (clock, path) = (self.clock.clone(), self.data.path().join("sandbank.db"));
         let start = runtime.spawn(async move {
             let store = Store::open(&path).await.unwrap();
-            let daemon = Orchestrator::start_with_clock(settings, engine, store, clock).await;
-            let daemon = daemon.unwrap();
+            let daemon = Orchestrator::start_with_clock(settings, engines, store, clock).await?;
             daemon.fill_pool();
-            daemon
+            Ok(daemon)
         });
-        self.daemon = Some((start.await.unwrap(), runtime));
+        match start.await.unwrap() {
+            Ok(daemon) => self.daemon = Some((daemon, runtime)),
+            Err(error) => {
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// As by `kill -9`: tasks stop where they are.

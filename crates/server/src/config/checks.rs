@@ -58,8 +58,14 @@ pub(super) const MIRROR: Check = Check {
 pub(super) const REGISTRY_HOST: Check =
     Check { allowed: "a host with an optional port, like registry.lan:5000", ..HOST_NAME };
 
+pub(super) const ENGINE: Check = Check {
+    allowed: "native or docker, or both",
+    accepts: |text| super::EngineKind::named(text).is_some(),
+};
+
 pub(super) const POOL: Check = Check {
-    allowed: "image=machines, like host=4, or host@none=4 for machines without network",
+    allowed: "image=machines, like host=4, or host@none=4 for machines without network, or \
+              node24@docker=4 for those of another engine than the default one",
     accepts: |text| super::pool::parse(text).is_some(),
 };
 

@@ -61,6 +61,8 @@ pub enum ConfigError {
     UnknownControl { origin: Origin, name: String, known: String },
     #[error("{origin} cannot be used: {reason}")]
     Pool { origin: Origin, reason: String },
+    #[error("{origin} cannot be used: {reason}")]
+    Engines { origin: Origin, reason: String },
 }
 
 fn did_you_mean(suggestion: Option<&str>) -> String {

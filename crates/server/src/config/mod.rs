@@ -7,6 +7,7 @@
 
 mod checks;
 mod docs;
+mod engines;
 mod error;
 mod explain;
 mod file;
@@ -25,6 +26,7 @@ mod table;
 mod tests;
 
 pub use docs::markdown;
+pub use engines::EngineKind;
 pub use error::{ConfigError, Origin};
 pub use explain::{Explained, example, explain, file_path};
 pub use flags::ConfigFlags;
@@ -33,7 +35,7 @@ pub use resolve::Sources;
 pub use secret::Secret;
 pub use setting::{Check, Kind, Preset, Setting, Value};
 pub use settings::{
-    AuthSettings, DiskQuota, DockerSettings, EngineKind, ImageSettings, LogFormat, LogSettings,
+    AuthSettings, DiskQuota, DockerSettings, ImageSettings, LogFormat, LogSettings,
     NetworkSettings, PortSettings, SandboxSettings, ServerSettings, SessionSettings, Settings,
     StorageKind, StorageSettings, load,
 };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use sandbank_engine::{Control, ImageName, Limits, NetworkMode};
 
 use super::checks::{parse_bind_host, parse_port_range};
+use super::engines::{self, EngineKind};
 use super::error::ConfigError;
 use super::pool::{self, ReadyMachines};
 use super::resolve::{Resolved, Sources, resolve};
@@ -20,7 +21,10 @@ const GOOD_TOKEN_CHARACTERS: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub data_dir: PathBuf,
+    /// Makes the sandboxes of callers who do not say.
     pub engine: EngineKind,
+    /// Further ones that callers may name.
+    pub other_engines: Vec<EngineKind>,
     pub docker: DockerSettings,
     pub server: ServerSettings,
     pub auth: AuthSettings,
@@ -35,14 +39,6 @@ pub struct Settings {
     pub log: LogSettings,
     /// Remarks for the log: settings without effect, likely slips, weak choices.
     pub notices: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EngineKind {
-    /// Native where its controls can be enforced, else Docker.
-    Auto,
-    Native,
-    Docker,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -196,20 +192,19 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
     let auth = auth(&table);
     let mut notices = std::mem::take(&mut table.notices);
     let sessions = sessions(&table);
+    let (engine, other_engines) = engines::read(&table)?;
+    let sandboxes = sandboxes(&table, engine, &other_engines)?;
     let tokens = [("admin token", &auth.admin_token), ("API key", &sessions.api_key)];
     notices.extend(tokens.iter().filter_map(|(name, token)| weak_token(&server, name, token)));
     Ok(Settings {
         data_dir: data_dir(&table, sources)?,
-        engine: match table.text("engine") {
-            Some("native") => EngineKind::Native,
-            Some("docker") => EngineKind::Docker,
-            _ => EngineKind::Auto,
-        },
+        engine,
+        other_engines,
         docker: docker(&table),
         ports: ports(&table, server.bind.ip()),
         server,
         auth,
-        sandboxes: sandboxes(&table)?,
+        sandboxes,
         sessions,
         storage: storage(&table),
         network: NetworkSettings {
@@ -272,7 +267,11 @@ fn weak_token(server: &ServerSettings, name: &str, token: &Option<Secret>) -> Op
     })
 }
 
-fn sandboxes(table: &Resolved) -> Result<SandboxSettings, ConfigError> {
+fn sandboxes(
+    table: &Resolved,
+    engine: EngineKind,
+    others: &[EngineKind],
+) -> Result<SandboxSettings, ConfigError> {
     let lifetime = millis(table, "sandboxes.max_lifetime_ms");
     let creates = count(table, "sandboxes.concurrent_creates");
     let image = table.text("sandboxes.default_image").and_then(|name| name.parse().ok());
@@ -295,7 +294,7 @@ fn sandboxes(table: &Resolved) -> Result<SandboxSettings, ConfigError> {
         stop_deadline: millis(table, "sandboxes.stop_deadline_ms"),
         sweep_interval: millis(table, "sandboxes.sweep_interval_ms"),
         concurrent_creates: (creates > 0).then_some(creates),
-        pool: pool::read(table)?,
+        pool: pool::read(table, engine, others)?,
         keep_post_mortems: count(table, "sandboxes.keep_post_mortems"),
     })
 }

@@ -36,6 +36,15 @@ pub const TABLE: &[Setting] = &[
         help: "What makes sandboxes: namespaces of this machine, or a Docker Engine. auto takes native where every control it relies on can be enforced, else Docker where there is one.",
     },
     Setting {
+        key: "engines",
+        env: "SANDBANK_ENGINES",
+        aliases: &[],
+        flag: Some("engines"),
+        kind: Kind::List(checks::ENGINE),
+        default: Preset::Empty,
+        help: "All that make sandboxes, like native,docker, where a create may name its `engine`. `engine` says which makes the others' sandboxes, or the first of these does. When this is empty, there is only `engine`. One that cannot be started keeps the others from nothing, unless it is the default; it is tried again.",
+    },
+    Setting {
         key: "server.host",
         env: "SANDBANK_HOST",
         aliases: &["SANDBOXD_BIND_HOST"],

@@ -55,9 +55,12 @@ fn status(error: &OrchestratorError) -> StatusCode {
         }
         OrchestratorError::Paused(_)
         | OrchestratorError::Conflict(_)
+        | OrchestratorError::WorkspaceElsewhere { .. }
         | OrchestratorError::StillStopping(_) => StatusCode::CONFLICT,
         OrchestratorError::KeptWorkspace => StatusCode::UNAUTHORIZED,
-        OrchestratorError::PortNotAllowed { .. } => StatusCode::BAD_REQUEST,
+        OrchestratorError::PortNotAllowed { .. } | OrchestratorError::NoSuchEngine { .. } => {
+            StatusCode::BAD_REQUEST
+        }
         OrchestratorError::PublishFailed { .. } => StatusCode::BAD_GATEWAY,
         OrchestratorError::CreateTimedOut(_)
         | OrchestratorError::ShuttingDown
@@ -65,7 +68,9 @@ fn status(error: &OrchestratorError) -> StatusCode {
         OrchestratorError::Engine(error) => engine_status(error),
         OrchestratorError::Store(error) => store_status(error),
         OrchestratorError::Channel(_) => StatusCode::BAD_GATEWAY,
-        OrchestratorError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        OrchestratorError::EngineNotConfigured { .. } | OrchestratorError::Internal(_) => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
     }
 }
 

@@ -26,6 +26,26 @@ async fn a_key_names_one_sandbox_until_it_is_stopped() {
 }
 
 #[tokio::test]
+async fn an_engine_is_named_by_those_who_want_it_and_there_or_refused() {
+    let world = World::start().await;
+    let health = world.api.call("GET", "/v1/health", None).await.unwrap();
+    assert_eq!((&health["engine"], &health["engines"]), (&json!("process"), &json!(["process"])));
+    let create = |engine: serde_json::Value| {
+        let body = json!({ "sessionKey": "chat:1", "engine": engine });
+        world.open("POST", "/v1/sandboxes").json(&body).send()
+    };
+    let (status, code, body) = refusal(create(json!("abacus")).await.unwrap()).await;
+    assert_eq!((status.as_u16(), code.as_str()), (400, "engine_not_configured"), "{body}");
+    assert!(body["error"].as_str().unwrap().contains("is only process"), "{body}");
+    let (status, code, _) = refusal(create(json!(["process"])).await.unwrap()).await;
+    assert_eq!((status.as_u16(), code.as_str()), (400, "bad_field"));
+    let made: serde_json::Value = create(json!("process")).await.unwrap().json().await.unwrap();
+    assert!(made.get("warnings").is_none(), "{made}");
+    let path = format!("/v1/sandboxes/{}", made["sandboxId"].as_str().unwrap());
+    assert_eq!(world.api.call("GET", &path, None).await.unwrap()["engine"], "process");
+}
+
+#[tokio::test]
 async fn stopping_nonsense_is_fine_but_using_it_is_not_found() {
     let world = World::start().await;
     for id in ["unknown", "sbaaaaaaaaaaaaaaaa", "..", "%2e%2e", "a%00b"] {

@@ -70,7 +70,7 @@ impl World {
         let engine = Breakable::new();
         let lives = sandbank_orchestrator::Settings {
             max_sandboxes: settings.sandboxes.max,
-            pool: settings.pool_entries(&[], false),
+            pool: settings.pool_entries(&[], |_| false),
             publish_address: settings.ports.publish_address,
             listen_address: settings.ports.listen_address,
             port_range: settings.ports.range.clone(),

@@ -28,6 +28,7 @@ CONTAINMENT_SECONDS = 120.0
 def _create_request(
     *,
     key: str | None,
+    engine: str | None,
     image: str | None,
     runtime: str | None,
     workspace: str | None,
@@ -47,6 +48,7 @@ def _create_request(
                  "tmpMb": tmp_mb}  # fmt: skip
     body: dict[str, Any] = {
         "sessionKey": key or f"py:{uuid.uuid4().hex}",
+        "engine": engine,
         "image": image,
         "runtime": runtime,
         "workspace": workspace,
@@ -185,6 +187,7 @@ class Sandboxes:
         self,
         *,
         key: str | None = None,
+        engine: str | None = None,
         image: str | None = None,
         runtime: str | None = None,
         workspace: str | None = None,
@@ -202,17 +205,17 @@ class Sandboxes:
     ) -> Sandbox:
         """Makes a sandbox, or finds the living one with this `key` (`sandbox.created` tells).
 
-        `runtime` is `node24` or `python3.13`; `workspace` names a kept one: made when it is not
-        there, shared, and still there when the sandbox has ended. `env` is the base environment
-        of every command, `ports` are those that can be published (at most 4). The sandbox is
-        deleted after `idle_ttl` seconds without use, and after `max_lifetime` seconds whatever it
-        does. What is left out, the server decides. In a `with` it is stopped at the end, unless
-        you `keep` it.
+        `engine` is one of the server's, where it has several. `runtime` is `node24` or
+        `python3.13`; `workspace` names a kept one: made when it is not there, shared, and still
+        there when the sandbox has ended. `env` is the base environment of every command, `ports`
+        are those that can be published (at most 4). The sandbox is deleted after `idle_ttl` seconds
+        without use, and after `max_lifetime` seconds whatever it does. What is left out, the server
+        decides. In a `with` it is stopped at the end, unless you `keep` it.
         """
         request = _create_request(
-            key=key, image=image, runtime=runtime, workspace=workspace, env=env, network=network,
-            vcpus=vcpus, memory_mb=memory_mb, disk_mb=disk_mb, pids=pids, tmp_mb=tmp_mb,
-            ports=ports, idle_ttl=idle_ttl, max_lifetime=max_lifetime,
+            key=key, engine=engine, image=image, runtime=runtime, workspace=workspace, env=env,
+            network=network, vcpus=vcpus, memory_mb=memory_mb, disk_mb=disk_mb, pids=pids,
+            tmp_mb=tmp_mb, ports=ports, idle_ttl=idle_ttl, max_lifetime=max_lifetime,
         )  # fmt: skip
         made = self._io.ask(request, Created)
         return Sandbox(self._io, made.sandbox_id, _made(made, keep))
@@ -310,6 +313,7 @@ class AsyncSandboxes:
         self,
         *,
         key: str | None = None,
+        engine: str | None = None,
         image: str | None = None,
         runtime: str | None = None,
         workspace: str | None = None,
@@ -327,9 +331,9 @@ class AsyncSandboxes:
     ) -> AsyncSandbox:
         """Makes a sandbox, or finds the living one with this `key`; see `Sandboxes.create`."""
         request = _create_request(
-            key=key, image=image, runtime=runtime, workspace=workspace, env=env, network=network,
-            vcpus=vcpus, memory_mb=memory_mb, disk_mb=disk_mb, pids=pids, tmp_mb=tmp_mb,
-            ports=ports, idle_ttl=idle_ttl, max_lifetime=max_lifetime,
+            key=key, engine=engine, image=image, runtime=runtime, workspace=workspace, env=env,
+            network=network, vcpus=vcpus, memory_mb=memory_mb, disk_mb=disk_mb, pids=pids,
+            tmp_mb=tmp_mb, ports=ports, idle_ttl=idle_ttl, max_lifetime=max_lifetime,
         )  # fmt: skip
         made = await self._io.ask(request, Created)
         return AsyncSandbox(self._io, made.sandbox_id, _made(made, keep))

@@ -32,6 +32,9 @@ pub(super) struct CreateBody {
     session_key: String,
     /// `node24` or `python3.13`; others become `node24`.
     runtime: Option<String>,
+    /// One of the engines that are configured, which `/v1/health` lists; the first of them makes it
+    /// when this is absent. A sandbox with the key that is another engine's is a conflict.
+    engine: Option<String>,
     /// Image name; by default the one of the runtime's name, where it was imported.
     image: Option<String>,
     /// 10 000 to 21 600 000.
@@ -92,6 +95,7 @@ pub(super) enum Mode {
 pub(super) const FIELDS: Known = Known(&[
     "sessionKey",
     "runtime",
+    "engine",
     "image",
     "idleTtlMs",
     "maxLifetimeMs",
@@ -146,20 +150,23 @@ pub(super) async fn read(app: &App, body: &Map<String, Value>) -> ApiResult<Crea
     let settings = &app.settings().sandboxes;
     let key = session_key(body)?;
     let runtime = runtime(body);
+    let named = optional::<String>(body, "engine")?;
+    let engine = &**app.orchestrator().engine_named(named.as_deref())?;
     let image = match optional::<String>(body, "image")? {
         Some(name) => name
             .parse::<ImageName>()
             .map_err(|error| ApiError::bad_request("invalid_image", error.to_string()))?,
         None => {
-            let engine = &**app.orchestrator().engine();
-            app.images().for_runtime(engine, runtime, &settings.default_image).await?
+            let default = app.settings().default_image(engine.name());
+            app.images().for_runtime(engine, runtime, default).await?
         }
     };
-    let enforces_quota = app.orchestrator().engine().capabilities().disk_quota;
+    let enforces_quota = engine.capabilities().disk_quota;
     let env: BTreeMap<String, String> = optional(body, "env")?.unwrap_or_default();
     environment::check(&env)?;
     Ok(CreateRequest {
         key,
+        engine: named,
         image,
         runtime: runtime.to_owned(),
         idle_ttl: Some(idle_ttl(body, settings)),

@@ -13,7 +13,9 @@ use crate::reply::{JSON, Reply};
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Health {
     ok: bool,
+    /// What makes sandboxes, unless their create names another of `engines`.
     engine: &'static str,
+    engines: Vec<&'static str>,
     /// The daemon's own. Kernels and engines are told to those with a token only, by the doctor.
     version: &'static str,
 }
@@ -28,7 +30,8 @@ pub(super) async fn health(State(app): State<App>) -> ApiResult<Reply<Health>> {
             .with_hint("bring it back, or stop the server and start it with another"));
     }
     let engine = app.orchestrator().engine().name();
-    Ok(Reply(Health { ok: true, engine, version: env!("CARGO_PKG_VERSION") }))
+    let engines = app.orchestrator().engines().map(|engine| engine.name()).collect();
+    Ok(Reply(Health { ok: true, engine, engines, version: env!("CARGO_PKG_VERSION") }))
 }
 
 /// This document. Needs no token.

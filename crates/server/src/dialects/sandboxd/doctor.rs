@@ -1,7 +1,8 @@
 //! What this machine can enforce, and what to do about the rest.
 
 use axum::extract::State;
-use sandbank_engine::{Capabilities, ControlReport, Standing};
+use futures_util::future::join_all;
+use sandbank_engine::{Capabilities, ControlReport, Engine, Standing};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,15 +13,51 @@ use crate::reply::Reply;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Doctor {
-    /// Every control is in force.
+    /// Every control of the default engine is in force.
     healthy: bool,
     engine: &'static str,
     engine_version: String,
     version: &'static str,
     controls: Vec<ControlView>,
     capabilities: CapabilitiesView,
+    /// Further engines that creates may name; absent when there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    other_engines: Vec<OtherEngine>,
     /// Settings without effect, likely slips, weak choices.
     notices: Vec<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OtherEngine {
+    /// It is there, and every control is in force.
+    healthy: bool,
+    engine: &'static str,
+    engine_version: String,
+    /// Why it cannot be used; absent when it was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unavailable: Option<String>,
+    controls: Vec<ControlView>,
+    capabilities: CapabilitiesView,
+}
+
+impl OtherEngine {
+    async fn examine(engine: &dyn Engine) -> Self {
+        let (unavailable, controls) = (engine.absent(), engine.controls().await);
+        Self {
+            healthy: unavailable.is_none() && all_in_force(&controls),
+            engine: engine.name(),
+            engine_version: engine.version(),
+            unavailable,
+            controls: controls.into_iter().map(Into::into).collect(),
+            capabilities: engine.capabilities().into(),
+        }
+    }
+}
+
+fn all_in_force(controls: &[ControlReport]) -> bool {
+    controls.iter().all(|report| report.standing == Standing::InForce)
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -74,13 +111,15 @@ impl From<Capabilities> for CapabilitiesView {
 pub(super) async fn doctor(State(app): State<App>) -> Reply<Doctor> {
     let engine = app.orchestrator().engine();
     let controls = engine.controls().await;
+    let others = app.orchestrator().engines().skip(1).map(|other| OtherEngine::examine(&**other));
     Reply(Doctor {
-        healthy: controls.iter().all(|report| report.standing == Standing::InForce),
+        healthy: all_in_force(&controls),
         engine: engine.name(),
         engine_version: engine.version(),
         version: env!("CARGO_PKG_VERSION"),
         controls: controls.into_iter().map(Into::into).collect(),
         capabilities: engine.capabilities().into(),
+        other_engines: join_all(others).await,
         notices: app.settings().notices.clone(),
     })
 }

@@ -34,6 +34,8 @@ pub(super) struct ImportBody {
     /// Of the archive, absolute, on the daemon's machine: rootfs tar, `docker save` or OCI
     /// layout; plain, gzip or zstd.
     path: String,
+    /// The engine that is to have it; the default one when absent.
+    engine: Option<String>,
 }
 
 /// Import an image. Lines are `{"type":"progress","bytesDone","bytesTotal"}`, and at last
@@ -53,17 +55,19 @@ pub(super) async fn import(
     if !body.path.starts_with('/') || body.path.contains('\0') {
         return Err(ApiError::bad_request("invalid_path", "path must be absolute"));
     }
-    tracing::info!(image = %name, by = %caller.name, "image import started");
+    let images = app.orchestrator().images(body.engine.as_deref())?;
+    let engine = images.engine();
+    tracing::info!(image = %name, engine, by = %caller.name, "image import started");
     let archive = PathBuf::from(body.path);
-    let importing = Import::start(app, None, move |app, tell| async move {
-        let data_dir = &app.settings().data_dir;
-        app.orchestrator().import_image(&name, &archive, &tell, data_dir).await
+    let importing = Import::start(app, engine, None, move |app, tell| async move {
+        images.import(&name, &archive, &tell, &app.settings().data_dir).await
     });
     importing.answer().await
 }
 
 /// An image on its way, from wherever.
 pub(super) struct Import {
+    engine: &'static str,
     progress: watch::Receiver<ImportProgress>,
     /// Goes on when the client leaves: engines do not stop half-way, and whenever the image is
     /// there at last, the list of images has to be forgotten.
@@ -84,6 +88,7 @@ enum Step {
 impl Import {
     pub(super) fn start<Work>(
         app: App,
+        engine: &'static str,
         cancel: Option<DropGuard>,
         work: impl FnOnce(App, Tell) -> Work + Send + 'static,
     ) -> Self
@@ -97,17 +102,20 @@ impl Import {
             app.images().forget();
             result
         });
-        Self { progress, task, over: false, _cancel: cancel }
+        Self { engine, progress, task, over: false, _cancel: cancel }
     }
 
     /// A plain error if it fails at once, else lines until its end.
     pub(super) async fn answer(mut self) -> ApiResult<Response> {
         match self.first().await {
             Step::Done(result) => {
-                let last = line(Step::Done(Ok(result?)));
+                let last = line(self.engine, Step::Done(Ok(result?)));
                 Ok(([(header::CONTENT_TYPE, NDJSON)], last).into_response())
             }
-            first => Ok(self.stream(line(first))),
+            first => {
+                let first = line(self.engine, first);
+                Ok(self.stream(first))
+            }
         }
     }
 
@@ -140,7 +148,7 @@ impl Import {
                 return None;
             }
             let step = import.next().await;
-            Some((line(step), import))
+            Some((line(import.engine, step), import))
         });
         let lines = futures_util::StreamExt::chain(stream::iter([first]), rest);
         let lines = futures_util::StreamExt::map(lines, Ok::<_, Infallible>);
@@ -148,12 +156,14 @@ impl Import {
     }
 }
 
-fn line(step: Step) -> Bytes {
+fn line(engine: &'static str, step: Step) -> Bytes {
     let record = match step {
         Step::Progress(now) => {
             json!({"type": "progress", "bytesDone": now.bytes_done, "bytesTotal": now.bytes_total})
         }
-        Step::Done(Ok(image)) => json!({"type": "done", "image": ImageView::from(image)}),
+        Step::Done(Ok(image)) => {
+            json!({"type": "done", "image": ImageView::new(engine, image)})
+        }
         Step::Done(Err(error)) => {
             let error = ApiError::from(error);
             json!({"type": "error", "error": error.message, "code": error.code, "hint": error.hint})

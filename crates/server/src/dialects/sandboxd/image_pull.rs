@@ -23,6 +23,8 @@ pub(super) struct PullBody {
     /// For the image's registry; nobody else is shown them, and they are not kept.
     username: Option<String>,
     password: Option<String>,
+    /// The engine that is to have it; the default one when absent.
+    engine: Option<String>,
 }
 
 impl PullBody {
@@ -59,13 +61,14 @@ pub(super) async fn pull(
     Strict(body): Strict<PullBody>,
 ) -> ApiResult<Response> {
     let name = body.name()?;
+    let images = app.orchestrator().images(body.engine.as_deref())?;
+    let engine = images.engine();
     let request = body.request()?;
-    tracing::info!(image = %name, reference = request.reference, by = %caller.name, "image pull started");
+    tracing::info!(image = %name, engine, reference = request.reference, by = %caller.name, "image pull started");
     let cancelled = CancellationToken::new();
     let guard = cancelled.clone().drop_guard();
-    let pulling = Import::start(app, Some(guard), move |app, tell| async move {
-        let data_dir = &app.settings().data_dir;
-        app.orchestrator().pull_image(&name, &request, &tell, &cancelled, data_dir).await
+    let pulling = Import::start(app, engine, Some(guard), move |app, tell| async move {
+        images.pull(&name, &request, &tell, &cancelled, &app.settings().data_dir).await
     });
     pulling.answer().await
 }

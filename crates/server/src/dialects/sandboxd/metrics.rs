@@ -26,12 +26,13 @@ type Counters = Family<Labels, Counter>;
     responses((status = 200, body = String, content_type = "application/openmetrics-text"),
         (status = "default", body = ErrorBody)))]
 pub(super) async fn metrics(State(app): State<App>) -> Response {
-    let text = render(&app.orchestrator().status());
+    let several = app.orchestrator().engines().count() > 1;
+    let text = render(&app.orchestrator().status(), several);
     ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response()
 }
 
-/// From scratch each time: what is counted, others count.
-fn render(status: &Status) -> String {
+/// From scratch each time: what is counted, others count. Of `several` engines, each has its pool.
+fn render(status: &Status, several: bool) -> String {
     let mut registry = Registry::with_prefix("sandbank");
     let sandboxes = Gauges::default();
     for (state, count) in &status.sandboxes {
@@ -43,17 +44,17 @@ fn render(status: &Status) -> String {
         created.get_or_create(&vec![("source", source.to_owned())]).inc_by(total);
     }
     registry.register("creates", "Sandboxes created, by the source of the machine", created);
-    pool(&mut registry, &status.pool);
+    pool(&mut registry, &status.pool, several);
     let mut text = String::new();
     encode(&mut text, &registry).expect("a text takes everything");
     text
 }
 
-fn pool(registry: &mut Registry, pool: &[PoolStatus]) {
+fn pool(registry: &mut Registry, pool: &[PoolStatus], several: bool) {
     let [target, ready, being_made] = [(); 3].map(|()| Gauges::default());
     let [claimed, missed] = [(); 2].map(|()| Counters::default());
     for status in pool {
-        let labels = labels(status);
+        let labels = labels(status, several);
         set(&target, labels.clone(), status.target as u64);
         set(&ready, labels.clone(), status.ready as u64);
         set(&being_made, labels.clone(), status.being_made as u64);
@@ -67,12 +68,16 @@ fn pool(registry: &mut Registry, pool: &[PoolStatus]) {
     registry.register("pool_missed", "Creates that found no ready machine", missed);
 }
 
-fn labels(status: &PoolStatus) -> Labels {
+fn labels(status: &PoolStatus, several: bool) -> Labels {
     let network = match status.network {
         NetworkMode::Default => "default",
         NetworkMode::None => "none",
     };
-    vec![("image", status.image.to_string()), ("network", network.to_owned())]
+    let mut labels = vec![("image", status.image.to_string()), ("network", network.to_owned())];
+    if several {
+        labels.push(("engine", status.engine.to_owned()));
+    }
+    labels
 }
 
 fn set(gauges: &Gauges, labels: Labels, value: u64) {
@@ -86,6 +91,7 @@ mod tests {
     #[test]
     fn every_number_is_a_line_with_its_labels() {
         let pool = PoolStatus {
+            engine: "native",
             image: "library/python:3.13".parse().unwrap(),
             network: NetworkMode::None,
             target: 4,
@@ -100,7 +106,7 @@ mod tests {
             created_cold: 9,
             pool: vec![pool],
         };
-        let text = render(&status);
+        let text = render(&status, false);
         let of = r#"{image="library/python:3.13",network="none"}"#;
         for line in [
             r#"sandbank_sandboxes{state="running"} 5"#.to_owned(),
@@ -116,5 +122,8 @@ mod tests {
         ] {
             assert!(text.lines().any(|seen| seen == line), "{line} is not in\n{text}");
         }
+        let text = render(&status, true);
+        let of = r#"{image="library/python:3.13",network="none",engine="native"}"#;
+        assert!(text.contains(&format!("sandbank_pool_ready{of} 2")), "{text}");
     }
 }

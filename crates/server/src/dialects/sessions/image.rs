@@ -18,8 +18,9 @@ const RUNTIME_PREFIX: &str = "sandbox-runtime:";
 pub(super) async fn resolve(app: &App, asked: Option<&str>) -> ApiResult<(ImageName, String)> {
     let settings = &app.settings().sessions;
     let name = asked.map_or(&*settings.default_image, str::trim);
-    let there = app.images().names(&**app.orchestrator().engine()).await?;
-    let default = &app.settings().sandboxes.default_image;
+    let engine = app.orchestrator().engine();
+    let there = app.images().names(&**engine).await?;
+    let default = app.settings().default_image(engine.name());
     let found = find(name, |name| name == default || there.contains(name), default);
     match found.filter(|_| is_allowed(settings, name)) {
         Some(image) => Ok((image, name.to_owned())),
@@ -40,13 +41,13 @@ pub(crate) fn pool_entries(
     there: &[ImageName],
     enforces_quota: bool,
 ) -> Vec<PoolEntry> {
-    let default = &settings.sandboxes.default_image;
+    let default = settings.default_image(settings.engine.name().unwrap_or_default());
     let is_there = |name: &ImageName| name == default || there.contains(name);
     let ready = settings.sessions.pool.iter().filter_map(|(name, size)| {
         let image = find(name, is_there, default).or_else(|| name.parse().ok())?;
         let network = settings.sessions.network;
         let limits = settings.sandboxes.default_limits(enforces_quota);
-        Some(PoolEntry { recipe: Recipe { image, network, limits }, size: *size })
+        Some(PoolEntry { recipe: Recipe { engine: None, image, network, limits }, size: *size })
     });
     ready.collect()
 }
@@ -94,7 +95,7 @@ mod tests {
             .with("sessions.pool", "python=2, base=1,later=3")
             .with("sandboxes.pool", "host@none=4");
         let settings = load(&Sources { flags, is_root: true, ..Sources::default() }).unwrap();
-        let entries = settings.pool_entries(&["python".parse().unwrap()], true);
+        let entries = settings.pool_entries(&["python".parse().unwrap()], |_| true);
         let seen: Vec<_> = entries
             .iter()
             .map(|entry| (entry.recipe.image.as_str(), entry.recipe.network, entry.size))

@@ -41,16 +41,20 @@ pub(super) async fn of_workspace_or_new(app: &App, id: &WorkspaceId) -> ApiResul
 }
 
 async fn caretaker(app: &App, id: &WorkspaceId) -> ApiResult<Attached> {
-    let settings = &app.settings().sandboxes;
-    let enforces_quota = app.orchestrator().engine().capabilities().disk_quota;
-    let mut limits = limits(&Map::new(), settings, enforces_quota)?;
-    if app.orchestrator().has_workspace(id).await? {
+    let settings = app.settings();
+    // Nobody else can open it; one that is not there becomes the default one's.
+    let has_it = app.orchestrator().workspace_engine(id).await?;
+    let engine = app.orchestrator().engine_named(has_it)?;
+    let enforces_quota = engine.capabilities().disk_quota;
+    let mut limits = limits(&Map::new(), &settings.sandboxes, enforces_quota)?;
+    if has_it.is_some() {
         // The one it has already: a caretaker's own would hold for it, too.
         limits.disk_bytes = app.orchestrator().workspace_quota(id).await?;
     }
     let request = CreateRequest {
         key: caretaker_key(id),
-        image: settings.default_image.clone(),
+        engine: has_it.map(str::to_owned),
+        image: settings.default_image(engine.name()).clone(),
         runtime: "caretaker".to_owned(),
         idle_ttl: Some(CARETAKER_TTL),
         max_lifetime: None,

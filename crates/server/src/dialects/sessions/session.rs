@@ -83,6 +83,7 @@ async fn make(app: &App, body: &CreateBody) -> ApiResult<(SessionId, Created)> {
         let id = SessionId::random();
         let request = CreateRequest {
             key: id.key(),
+            engine: None,
             image: image.clone(),
             runtime: runtime.clone(),
             idle_ttl: Some(if ttl == 0 { settings.sessions.ttl } else { Duration::from_secs(ttl) }),

@@ -21,6 +21,8 @@ pub(super) struct WorkspaceList {
 #[schema(as = Workspace)]
 pub(super) struct WorkspaceView {
     id: String,
+    /// The engine whose sandboxes can have it.
+    engine: &'static str,
     /// What it takes on disk.
     bytes: u64,
     /// What it may take; absent where nothing holds it to that.
@@ -35,8 +37,9 @@ pub(super) struct WorkspaceView {
     responses((status = 200, body = WorkspaceList), (status = "default", body = SessionError)))]
 pub(super) async fn list(State(app): State<App>) -> ApiResult<Reply<WorkspaceList>> {
     let known = app.orchestrator().workspaces().await?;
-    let view = |info: sandbank_engine::WorkspaceInfo| WorkspaceView {
+    let view = |(engine, info): (&'static str, sandbank_engine::WorkspaceInfo)| WorkspaceView {
         id: info.id.to_string(),
+        engine,
         bytes: info.bytes,
         quota_bytes: info.quota_bytes,
         in_use_by: info.in_use_by.into_iter().map(Into::into).collect(),
