@@ -64,6 +64,20 @@ async fn a_daemon_over_docker_serves_survives_and_says_when_docker_is_away() -> 
     let report: serde_json::Value = serde_json::from_slice(&doctor.stdout)?;
     assert_eq!(report["ready"], true, "{report}");
     assert!(report["engine"].as_str().unwrap().starts_with("docker "), "{report}");
+    // From outside of Docker's network, as from a container, its host's addresses are not known.
+    let egress = network_egress(&report);
+    assert_eq!(egress["standing"], "weaker", "{egress}");
+    assert!(egress["fix"].as_str().unwrap().contains("docker.host_addresses"), "{egress}");
+    let on_its_host = docker
+        .enter(SANDBANK)?
+        .args(["doctor", "--json"])
+        .env("SANDBANK_DATA_DIR", docker.dir().join("data-of-doctor"))
+        .env("SANDBANK_ENGINE", "docker")
+        .env("SANDBANK_DOCKER_HOST", &socket)
+        .output()?;
+    let report: serde_json::Value = serde_json::from_slice(&on_its_host.stdout)?;
+    let egress = network_egress(&report);
+    assert_eq!(egress["standing"], "in_force", "{egress}");
 
     // The next daemon goes on where this one was killed.
     let long = json!({ "argv": ["sh", "-c", "sleep 4; echo survived"] });
@@ -103,6 +117,11 @@ async fn a_daemon_over_docker_serves_survives_and_says_when_docker_is_away() -> 
     assert_eq!(residue(&docker, &daemon)?, Vec::<String>::new());
     daemon.set("SANDBANK_ENGINE", Some("native"));
     daemon.finish().await
+}
+
+fn network_egress(report: &serde_json::Value) -> &serde_json::Value {
+    let mut controls = report["controls"].as_array().unwrap().iter();
+    controls.find(|row| row["control"] == "network_egress").unwrap()
 }
 
 /// Not among those that run.

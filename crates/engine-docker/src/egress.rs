@@ -1,5 +1,6 @@
 //! What a machine's runner is told about the network that it closes: which addresses are the
-//! host's own, and whom names are asked for. Known only where Docker is on this host.
+//! host's own, and whom names are asked for. Those of Docker's host are ours only where its bridge
+//! is a device of ours; elsewhere, as in a container beside the machines, they have to be said.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -8,23 +9,86 @@ use sandbank_protocol::EgressConfig;
 use sandbank_protocol::egress::is_blocked;
 
 use crate::connection::Address;
+use crate::network::Bridge;
+use crate::settings::DockerSettings;
 
-/// Addresses and resolvers change; reading both takes less than a request to the engine.
-pub(crate) fn config(address: &Address) -> EgressConfig {
-    if !matches!(address, Address::Unix(_)) {
-        return EgressConfig::default();
+#[derive(Debug, Clone)]
+pub(crate) struct Egress {
+    pub(crate) config: EgressConfig,
+    /// Whom Docker's resolver asks. Empty: whom it finds by itself.
+    pub(crate) dns: Vec<Ipv4Addr>,
+    /// Whether all public addresses of Docker's host are among the refused.
+    pub(crate) knows_host: bool,
+}
+
+/// What decides, as the kernel and the system tell it.
+struct Here {
+    /// `/proc/net/dev`
+    devices: String,
+    local: Vec<Ipv4Addr>,
+    resolvers: Vec<Ipv4Addr>,
+}
+
+/// Addresses and resolvers change; reading both takes less than a request to the engine. `told` are
+/// addresses of Docker's host that became known by the way.
+pub(crate) fn learn(
+    address: &Address,
+    bridge: &Bridge,
+    settings: &DockerSettings,
+    told: &[Ipv4Addr],
+) -> Egress {
+    conclude(address, bridge, settings, told, Here::read())
+}
+
+fn conclude(
+    address: &Address,
+    bridge: &Bridge,
+    settings: &DockerSettings,
+    told: &[Ipv4Addr],
+    here: Here,
+) -> Egress {
+    let is_here = here.has(address, bridge);
+    let mut refused = [&settings.host_addresses[..], told].concat();
+    let mut resolvers = settings.resolvers.clone();
+    let dns = resolvers.clone();
+    if is_here {
+        refused.extend(here.local);
+        if resolvers.is_empty() {
+            resolvers = here.resolvers;
+        }
     }
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let mut resolvers = nameservers(&read("/etc/resolv.conf"));
-    // Docker follows the stub of systemd's resolver to its source, too.
-    if resolvers.iter().all(Ipv4Addr::is_loopback) {
-        resolvers = nameservers(&read("/run/systemd/resolve/resolv.conf"));
-    }
-    resolvers.retain(|address| !address.is_loopback());
-    let mut refused = local_addresses(&read("/proc/net/fib_trie"));
     // What is private is refused anyway.
     refused.retain(|address| !is_blocked(*address));
-    EgressConfig { refused, resolvers }
+    refused.sort();
+    refused.dedup();
+    let knows_host = is_here || !settings.host_addresses.is_empty();
+    Egress { config: EgressConfig { refused, resolvers }, dns, knows_host }
+}
+
+impl Here {
+    fn read() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let mut resolvers = nameservers(&read("/etc/resolv.conf"));
+        // Docker follows the stub of systemd's resolver to its source, too.
+        if resolvers.iter().all(Ipv4Addr::is_loopback) {
+            resolvers = nameservers(&read("/run/systemd/resolve/resolv.conf"));
+        }
+        resolvers.retain(|address| !address.is_loopback());
+        let local = local_addresses(&read("/proc/net/fib_trie"));
+        Self { devices: read("/proc/net/dev"), local, resolvers }
+    }
+
+    /// Docker's bridge is one of our devices, and its gateway one of our addresses.
+    fn has(&self, address: &Address, bridge: &Bridge) -> bool {
+        // A device that somebody named may have the same name on two hosts.
+        if bridge.is_named && !matches!(address, Address::Unix(_)) {
+            return false;
+        }
+        let names = self.devices.lines().filter_map(|line| line.split_once(':'));
+        let mut names = names.map(|(name, _)| name.trim());
+        names.any(|name| name == bridge.device)
+            && bridge.gateways.iter().any(|gateway| self.local.contains(gateway))
+    }
 }
 
 fn nameservers(resolv_conf: &str) -> Vec<Ipv4Addr> {
@@ -50,7 +114,64 @@ fn local_addresses(fib_trie: &str) -> Vec<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
+    use sandbank_engine::InstanceId;
+
     use super::*;
+
+    const PUBLIC: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
+    const GATEWAY: Ipv4Addr = Ipv4Addr::new(172, 18, 0, 1);
+    const RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+    fn here(devices: &str, local: &[Ipv4Addr]) -> Here {
+        let devices = format!("Inter-| x\n face | y\n    lo: 1 2\n{devices}: 3 4\n");
+        Here { devices, local: local.to_vec(), resolvers: vec![RESOLVER] }
+    }
+
+    fn bridge() -> Bridge {
+        Bridge { device: "br-0123456789ab".into(), is_named: false, gateways: vec![GATEWAY] }
+    }
+
+    #[test]
+    fn our_addresses_are_docker_s_only_where_its_bridge_is_ours() {
+        let socket = Address::Unix("/run/docker.sock".into());
+        let settings = DockerSettings::new(InstanceId::random());
+        let learn = |here| conclude(&socket, &bridge(), &settings, &[], here);
+        let same = learn(here("br-0123456789ab", &[PUBLIC, GATEWAY]));
+        assert_eq!((same.knows_host, same.config.refused), (true, vec![PUBLIC]));
+        assert_eq!((same.config.resolvers, same.dns), (vec![RESOLVER], vec![]));
+        // A container with the socket; a host that has a Docker, too, with the same addresses.
+        for other in [here("eth0", &[PUBLIC, GATEWAY]), here("br-0123456789ab", &[PUBLIC])] {
+            let elsewhere = learn(other);
+            assert!(!elsewhere.knows_host);
+            assert_eq!(elsewhere.config, EgressConfig::default());
+        }
+    }
+
+    #[test]
+    fn a_bridge_that_somebody_named_proves_nothing_from_afar() {
+        let named = Bridge { device: "boxes".into(), is_named: true, ..bridge() };
+        let settings = DockerSettings::new(InstanceId::random());
+        let far = Address::Tcp { host: "box".into(), port: 2375 };
+        for (address, known) in [(far, false), (Address::Unix("/x".into()), true)] {
+            let here = here("boxes", &[PUBLIC, GATEWAY]);
+            let learned = conclude(&address, &named, &settings, &[], here);
+            assert_eq!(learned.knows_host, known, "{address}");
+        }
+    }
+
+    #[test]
+    fn what_was_said_or_became_known_is_refused_everywhere() {
+        let mut settings = DockerSettings::new(InstanceId::random());
+        let (said, told) = (Ipv4Addr::new(198, 51, 100, 1), Ipv4Addr::new(198, 51, 100, 2));
+        let socket = Address::Unix("/x".into());
+        let learned = conclude(&socket, &bridge(), &settings, &[told], here("eth0", &[PUBLIC]));
+        assert_eq!((learned.knows_host, learned.config.refused), (false, vec![told]));
+        settings.host_addresses = vec![said];
+        settings.resolvers = vec![RESOLVER];
+        let learned = conclude(&socket, &bridge(), &settings, &[told], here("eth0", &[PUBLIC]));
+        assert_eq!((learned.knows_host, learned.config.refused), (true, vec![said, told]));
+        assert_eq!((learned.config.resolvers, learned.dns), (vec![RESOLVER], vec![RESOLVER]));
+    }
 
     #[test]
     fn the_host_s_own_addresses_are_read_from_its_routes() {

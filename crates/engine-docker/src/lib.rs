@@ -14,6 +14,7 @@ mod lifecycle;
 mod limits;
 mod naming;
 mod network;
+mod places;
 mod runner_volume;
 mod settings;
 mod streams;

@@ -20,6 +20,9 @@ pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 /// The stream that a create opened serves the first `connect` for this long.
 pub(crate) const READY_STREAM_FRESH_FOR: Duration = Duration::from_secs(30);
 
+/// How long Docker may take to pass on what was written to a link that ends; then it is closed.
+pub(crate) const LINK_END_DEADLINE: Duration = Duration::from_secs(5);
+
 /// Largest frame of a container's output; a larger one ends the stream.
 pub(crate) const MAX_FRAME_BYTES: usize = 16 << 20;
 
@@ -65,6 +68,12 @@ pub(crate) const MAX_LOCKED_BYTES: u64 = 8 << 20;
 
 /// How old a report of the controls may be before it is measured again.
 pub(crate) const CONTROLS_FRESH_FOR: Duration = Duration::from_secs(30);
+
+/// How long a machine may take to try what it must not reach; then it counts as not tried.
+pub(crate) const ATTEMPT_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Of what it says; the rest is not read.
+pub(crate) const ATTEMPT_OUTPUT_BYTES: usize = 256 << 10;
 
 /// How long what an image is made of is taken to be known.
 pub(crate) const IMAGE_FRESH_FOR: Duration = Duration::from_secs(5);

@@ -16,6 +16,9 @@ pub(crate) const VERSION: &str = "sandbank.version";
 /// Of the runner, on the volume that holds it and on every container that runs it.
 pub(crate) const RUNNER: &str = "sandbank.runner";
 
+/// The image that a container was made to look into; it never starts.
+pub(crate) const LOOKED_AT: &str = "sandbank.looked-at";
+
 pub(crate) fn container(id: &SandboxId) -> String {
     format!("sandbank-{id}")
 }
@@ -29,8 +32,16 @@ pub(crate) fn kept_volume(instance: &InstanceId, id: &WorkspaceId) -> String {
     format!("sandbank-{instance}-kept-{id}")
 }
 
+const RUNNER_VOLUMES: &str = "sandbank-runner-";
+
 pub(crate) fn runner_volume(digest: &str) -> String {
-    format!("sandbank-runner-{digest}")
+    format!("{RUNNER_VOLUMES}{digest}")
+}
+
+/// Of this version or another.
+pub(crate) fn is_runner_volume(name: &str) -> bool {
+    name.strip_prefix(RUNNER_VOLUMES)
+        .is_some_and(|digest| digest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 pub(crate) fn network(instance: &InstanceId) -> String {

@@ -1,6 +1,7 @@
 //! The bridge that machines with network are on: apart from each other and from everybody else.
 
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
 
 use bollard::models::{NetworkCreateRequest, NetworkInspect};
 use bollard::query_parameters::InspectNetworkOptions;
@@ -13,36 +14,75 @@ use crate::naming;
 /// Whether containers on the bridge reach each other.
 const BETWEEN: &str = "com.docker.network.bridge.enable_icc";
 
+/// What its device is called, where somebody chose that.
+const DEVICE: &str = "com.docker.network.bridge.name";
+
+/// Of a network's id, in the name of its device.
+const DEVICE_CHARACTERS: usize = 12;
+
 pub(crate) struct Network {
     pub(crate) name: String,
     instance: InstanceId,
-    /// Whether it was found as it should be; held while somebody looks.
-    ready: Mutex<bool>,
+    /// How it was found, if it was as it should be; held while somebody looks.
+    ready: Mutex<Option<Bridge>>,
+}
+
+/// The network as Docker's host has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Bridge {
+    /// Its device.
+    pub(crate) device: String,
+    /// By somebody, so that it says little about which network it is.
+    pub(crate) is_named: bool,
+    /// The host's addresses on it.
+    pub(crate) gateways: Vec<Ipv4Addr>,
+}
+
+impl Bridge {
+    fn of(found: &NetworkInspect) -> Self {
+        let named = found.options.as_ref().and_then(|options| options.get(DEVICE)).cloned();
+        let is_named = named.is_some();
+        let device = named.unwrap_or_else(|| {
+            let id = found.id.as_deref().unwrap_or_default();
+            format!("br-{}", id.get(..DEVICE_CHARACTERS).unwrap_or(id))
+        });
+        let configs = found.ipam.iter().flat_map(|ipam| ipam.config.iter().flatten());
+        // Older engines put the length of the network behind it.
+        let gateways = configs.filter_map(|config| {
+            let text = config.gateway.as_deref()?;
+            text.split('/').next()?.parse().ok()
+        });
+        Self { device, is_named, gateways: gateways.collect() }
+    }
 }
 
 impl Network {
     pub(crate) fn new(name: Option<String>, instance: &InstanceId) -> Self {
         let name = name.unwrap_or_else(|| naming::network(instance));
-        Self { name, instance: instance.clone(), ready: Mutex::new(false) }
+        Self { name, instance: instance.clone(), ready: Mutex::new(None) }
     }
 
     /// It is there, or an error says why machines cannot use it.
-    pub(crate) async fn ensure(&self, client: &Client) -> Result<(), EngineError> {
+    pub(crate) async fn ensure(&self, client: &Client) -> Result<Bridge, EngineError> {
         let mut ready = self.ready.lock().await;
-        if *ready {
-            return Ok(());
+        if let Some(bridge) = &*ready {
+            return Ok(bridge.clone());
         }
-        match self.look(client).await? {
-            Some(found) => self.check(&found)?,
-            None => self.make(client).await?,
-        }
-        *ready = true;
-        Ok(())
+        let found = match self.look(client).await? {
+            Some(found) => found,
+            None => {
+                self.make(client).await?;
+                let gone = || EngineError::Unavailable("the network was removed".to_owned());
+                self.look(client).await?.ok_or_else(gone)?
+            }
+        };
+        self.check(&found)?;
+        Ok(ready.insert(Bridge::of(&found)).clone())
     }
 
     /// Somebody may have removed it.
     pub(crate) async fn forget(&self) {
-        *self.ready.lock().await = false;
+        *self.ready.lock().await = None;
     }
 
     async fn look(&self, client: &Client) -> Result<Option<NetworkInspect>, EngineError> {
@@ -89,17 +129,11 @@ impl Network {
             labels: Some(labels),
             ..NetworkCreateRequest::default()
         };
-        let make = "make the network";
         match client.api().create_network(request).await {
             Ok(_) => Ok(()),
             // Another daemon was faster.
-            Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 409) => {
-                match self.look(client).await? {
-                    Some(found) => self.check(&found),
-                    None => Err(client.failed(make)(error)),
-                }
-            }
-            Err(error) => Err(client.failed(make)(error)),
+            Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 409) => Ok(()),
+            Err(error) => Err(client.failed("make the network")(error)),
         }
     }
 
@@ -110,7 +144,7 @@ impl Network {
         let ours = found.labels.as_ref().and_then(|labels| labels.get(naming::INSTANCE))
             == Some(&self.instance.to_string());
         if ours && client.api().remove_network(&self.name).await.is_ok() {
-            *ready = false;
+            *ready = None;
         }
     }
 }

@@ -7,14 +7,14 @@
 use std::collections::HashMap;
 use std::io::Read;
 use std::sync::OnceLock;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
 };
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder,
-    RemoveContainerOptionsBuilder, UploadToContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, ListVolumesOptionsBuilder,
+    RemoveContainerOptionsBuilder, RemoveVolumeOptions, UploadToContainerOptionsBuilder,
 };
 use futures_util::TryStreamExt;
 use sandbank_engine::EngineError;
@@ -24,11 +24,11 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::connection::{Client, status_of};
-use crate::container::{RUNNER_DIRECTORY, RUNNER_FILE};
+use crate::container::{RUNNER_DIRECTORY, RUNNER_FILE, covers};
 use crate::limits::{ENGINE_POLL, REMOVAL_DEADLINE};
 use crate::naming;
 
-/// A helper this old is one whose daemon died.
+/// A helper this old, by the engine's own clock, is one whose daemon died.
 const STALE: Duration = Duration::from_secs(60);
 
 /// Of the digest that is part of names.
@@ -55,11 +55,18 @@ impl RunnerVolume {
         naming::runner_volume(&digest()[..NAME_CHARACTERS])
     }
 
-    /// It is there and whole, or an error says why not. Any image will do: nothing of it is used.
-    pub(crate) async fn ensure(&self, client: &Client, image: &str) -> Result<(), EngineError> {
+    /// It is there and whole, or an error says why not. Any image will do whose places are in
+    /// order: nothing of it is used. `volumes` are those that it declares.
+    pub(crate) async fn ensure(
+        &self,
+        client: &Client,
+        image: &str,
+        volumes: &[String],
+    ) -> Result<(), EngineError> {
         let mut whole = self.whole.lock().await;
         if !*whole {
-            fill(client, image).await?;
+            fill(client, image, volumes).await?;
+            remove_old(client).await;
             *whole = true;
         }
         Ok(())
@@ -71,9 +78,29 @@ impl RunnerVolume {
     }
 }
 
-async fn fill(client: &Client, image: &str) -> Result<(), EngineError> {
+/// Those of earlier versions that no container uses, which Docker itself makes sure of. A daemon of
+/// such a version that is about to use one makes it again.
+async fn remove_old(client: &Client) {
+    let mut filters = naming::filter(naming::RUNNER, None);
+    filters.insert("dangling".to_owned(), vec!["true".to_owned()]);
+    let options = ListVolumesOptionsBuilder::default().filters(&filters).build();
+    let listed = match client.api().list_volumes(Some(options)).await {
+        Ok(listed) => listed.volumes.unwrap_or_default(),
+        Err(error) => return tracing::debug!(%error, "old runners are not looked for"),
+    };
+    let current = RunnerVolume::name();
+    let is_old = |name: &String| *name != current && naming::is_runner_volume(name);
+    for name in listed.into_iter().map(|volume| volume.name).filter(is_old) {
+        match client.api().remove_volume(&name, None::<RemoveVolumeOptions>).await {
+            Ok(()) => tracing::info!(volume = name, "removed the runner of another version"),
+            Err(error) => tracing::debug!(volume = name, %error, "an old runner stays"),
+        }
+    }
+}
+
+async fn fill(client: &Client, image: &str, volumes: &[String]) -> Result<(), EngineError> {
     let helper = format!("{}-helper", RunnerVolume::name());
-    lock(client, &helper, image).await?;
+    lock(client, &helper, image, volumes).await?;
     let filled = async {
         if holds_runner(client, &helper).await? {
             return Ok(());
@@ -94,31 +121,60 @@ async fn fill(client: &Client, image: &str) -> Result<(), EngineError> {
 }
 
 /// Makes the helper, which only one can.
-async fn lock(client: &Client, helper: &str, image: &str) -> Result<(), EngineError> {
+async fn lock(
+    client: &Client,
+    helper: &str,
+    image: &str,
+    volumes: &[String],
+) -> Result<(), EngineError> {
     let deadline = Instant::now() + STALE + REMOVAL_DEADLINE;
+    let failed = |error| client.failed("make the helper that holds the runner")(error);
+    let mut clock = None;
     loop {
         let options = CreateContainerOptionsBuilder::default().name(helper).build();
-        let made = client.api().create_container(Some(options), body(image)).await;
+        let made = client.api().create_container(Some(options), body(image, volumes)).await;
         match made {
             Ok(_) => return Ok(()),
             Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 409) => {
                 if Instant::now() > deadline {
-                    return Err(client.failed("make the helper that holds the runner")(error));
+                    return Err(failed(error));
                 }
-                if is_stale(client, helper).await? {
+                let clock = match &clock {
+                    Some(clock) => clock,
+                    None => clock.insert(EngineClock::read(client).await?),
+                };
+                if let Some(stale) = stale_one(client, helper, clock).await? {
                     tracing::warn!(helper, "removed what a dead daemon left while it copied");
-                    remove(client, helper).await?;
+                    remove(client, &stale).await?;
                 }
                 tokio::time::sleep(ENGINE_POLL).await;
             }
-            Err(error) => {
-                return Err(client.failed("make the helper that holds the runner")(error));
-            }
+            Err(error) => return Err(failed(error)),
         }
     }
 }
 
-fn body(image: &str) -> ContainerCreateBody {
+/// The engine's time: it need not be ours.
+struct EngineClock {
+    said: Option<u64>,
+    read: Instant,
+}
+
+impl EngineClock {
+    async fn read(client: &Client) -> Result<Self, EngineError> {
+        let info = client.api().info().await.map_err(client.failed("tell its time"))?;
+        let said = info.system_time.as_ref().and_then(|text| unix_seconds(&text.to_string()));
+        Ok(Self { said, read: Instant::now() })
+    }
+
+    /// Whether what the engine made at a time of its own is as old as that.
+    fn is_stale(&self, made: &str) -> bool {
+        let now = self.said.map(|said| said + self.read.elapsed().as_secs());
+        now.zip(unix_seconds(made)).is_some_and(|(now, made)| now > made + STALE.as_secs())
+    }
+}
+
+fn body(image: &str, volumes: &[String]) -> ContainerCreateBody {
     let labels = HashMap::from([(naming::RUNNER.to_owned(), digest().to_owned())]);
     let volume = Mount {
         typ: Some(MountType::VOLUME),
@@ -137,7 +193,7 @@ fn body(image: &str) -> ContainerCreateBody {
         entrypoint: Some(vec!["/nothing".to_owned()]),
         labels: Some(labels),
         host_config: Some(HostConfig {
-            mounts: Some(vec![volume]),
+            mounts: Some([vec![volume], covers(volumes)].concat()),
             network_mode: Some("none".to_owned()),
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
             ..HostConfig::default()
@@ -146,15 +202,18 @@ fn body(image: &str) -> ContainerCreateBody {
     }
 }
 
-/// By the engine's clock and ours, which need not agree well.
-async fn is_stale(client: &Client, helper: &str) -> Result<bool, EngineError> {
+/// Its id, so that not somebody's new one is removed.
+async fn stale_one(
+    client: &Client,
+    helper: &str,
+    clock: &EngineClock,
+) -> Result<Option<String>, EngineError> {
     match client.api().inspect_container(helper, None).await {
         Ok(found) => {
-            let made = found.created.as_ref().and_then(|text| unix_seconds(&text.to_string()));
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            Ok(made.is_some_and(|made| now.as_secs() > made + STALE.as_secs()))
+            let made = found.created.as_ref().map(ToString::to_string).unwrap_or_default();
+            Ok(found.id.filter(|_| clock.is_stale(&made)))
         }
-        Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => Ok(false),
+        Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => Ok(None),
         Err(error) => Err(client.failed("look at the helper that holds the runner")(error)),
     }
 }
@@ -253,6 +312,19 @@ mod tests {
         assert!(!is_runner(&pack(RUNNER, 0o755)), "somebody may write to it");
         assert!(!is_runner(&pack(&RUNNER[..RUNNER.len() - 1], 0o555)));
         assert!(!is_runner(b""));
+    }
+
+    #[tokio::test]
+    async fn how_old_a_helper_is_goes_by_the_engine_s_clock_alone() {
+        // An engine that is years ahead of us, or behind.
+        for day in ["2031-01-01", "2001-01-01"] {
+            let at = |time: &str| format!("{day}T{time}Z");
+            let clock = EngineClock { said: unix_seconds(&at("12:01:30")), read: Instant::now() };
+            assert!(!clock.is_stale(&at("12:01:29.5")));
+            assert!(!clock.is_stale(&at("12:00:45")), "its daemon may be at it");
+            assert!(clock.is_stale(&at("12:00:00")));
+            assert!(!clock.is_stale("once"));
+        }
     }
 
     #[test]

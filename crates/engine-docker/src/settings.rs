@@ -1,5 +1,7 @@
 //! What the daemon's configuration says about the Docker engine.
 
+use std::net::Ipv4Addr;
+
 use sandbank_engine::{Control, ImageName, InstanceId};
 
 #[derive(Debug, Clone)]
@@ -12,6 +14,10 @@ pub struct DockerSettings {
     pub runtime: Option<String>,
     /// Of the bridge that machines with network are on. None: one of this instance's own.
     pub network: Option<String>,
+    /// Public addresses of Docker's host, for a daemon that is not on it: no machine reaches them.
+    pub host_addresses: Vec<Ipv4Addr>,
+    /// Whom machines with network ask for names. Empty: whom Docker's host asks, as far as known.
+    pub resolvers: Vec<Ipv4Addr>,
     /// The image that containment is tested with, and that callers who name none get.
     pub default_image: Option<ImageName>,
     /// Controls that may be weaker or missing; any other one that is makes `create` fail.
@@ -27,6 +33,8 @@ impl DockerSettings {
             host: None,
             runtime: None,
             network: None,
+            host_addresses: Vec::new(),
+            resolvers: Vec::new(),
             default_image: None,
             allow_weaker: Vec::new(),
             cgroup_parent: None,

@@ -141,16 +141,68 @@ async fn a_machine_with_network_reaches_public_addresses_and_nothing_private() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn addresses_of_docker_s_host_are_refused_once_they_are_known() {
+    let Some(test) = TestEngine::start().await else { return };
+    // Docker is in a namespace of its own, as for a daemon in a container: its host's addresses are
+    // not ours.
+    let (host, public, resolver) = ("203.0.113.20", "203.0.113.21", "10.99.0.53");
+    for address in [host, public, resolver] {
+        let mut ip = test.docker.enter("ip").unwrap();
+        let added = ip.args(["address", "add", &format!("{address}/32"), "dev", "lo"]).status();
+        assert!(added.unwrap().success());
+    }
+    let servers = ["7778", "53"].map(|port| {
+        let mut server = test.docker.enter("busybox").unwrap();
+        server.args(["nc", "-ll", "-p", port, "-e", "/bin/cat"]).spawn().unwrap()
+    });
+    let told = TestEngine::on(test.docker.clone(), |settings| {
+        settings.host_addresses = vec![host.parse().unwrap()];
+        settings.resolvers = vec![resolver.parse().unwrap()];
+    });
+    let told = told.await.unwrap();
+    let script = format!(
+        "for to in '{host} 7778' '{public} 7778' '{resolver} 53' '{resolver} 7778'; do \
+         echo $to | nc -w 3 $to 2>/dev/null; done"
+    );
+    let mut seen = Vec::new();
+    for engine in [&test, &told] {
+        let id = engine.create_with(|spec| spec.network = NetworkMode::Default).await.id;
+        seen.push(engine.sh(&id, &script).await.stdout);
+        let dns = engine.inspect(&id)["HostConfig"]["Dns"].clone();
+        let reports = engine.engine.controls().await;
+        let egress = reports.iter().find(|one| one.control == Control::NetworkEgress).unwrap();
+        seen.push(format!("{dns} {:?} {:?}", egress.standing, egress.fix));
+    }
+    for mut server in servers {
+        let _ = server.kill();
+        let _ = server.wait();
+    }
+    assert_eq!(seen[0], format!("{host} 7778\n{public} 7778\n"), "nobody said whose they are");
+    assert!(seen[1].contains("Weaker"), "{}", seen[1]);
+    assert!(seen[1].contains("SANDBANK_DOCKER_HOST_ADDRESSES"), "{}", seen[1]);
+    assert_eq!(seen[2], format!("{public} 7778\n{resolver} 53\n"));
+    assert_eq!(seen[3], format!("[\"{resolver}\"] InForce None"));
+    told.finish().await;
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_report_says_what_is_weaker_than_on_the_native_engine() {
     let Some(test) = TestEngine::start().await else { return };
     let reports = test.engine.controls().await;
     for report in &reports {
         let expected = match report.control {
             Control::UserNamespace | Control::IdMappedMounts => Standing::Weaker,
+            // Docker is not on our host here, as far as networks go.
+            Control::NetworkEgress => Standing::Weaker,
             Control::DiskQuota => Standing::Missing,
             _ => Standing::InForce,
         };
         assert_eq!(report.standing, expected, "{report:?}");
+        assert_eq!(report.fix.is_none(), expected == Standing::InForce, "{report:?}");
+        if report.control == Control::NetworkEgress {
+            assert!(report.detail.starts_with("tried: "), "{report:?}");
+        }
     }
     assert_eq!(reports.len(), Control::ALL.len());
     assert!(!test.engine.relies_on(Control::UserNamespace));

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use sandbank_engine::{DeathCause, Engine, EngineError, MachineState, NetworkMode, SandboxId};
 use support::{TestEngine, run, soon, spec, wait_for};
@@ -109,10 +111,9 @@ async fn a_death_behind_our_back_is_noticed_with_its_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_that_ran_out_of_memory_died_of_that() {
+async fn a_command_that_is_killed_for_memory_is_counted_and_does_not_end_the_machine() {
     let Some(test) = TestEngine::start().await else { return };
     let id = test.create_with(|spec| spec.limits.memory_bytes = 32 << 20).await.id;
-    // A command that is killed for memory does not end the machine.
     let output = test.sh(&id, "dd if=/dev/zero of=/dev/null bs=200M count=1").await;
     assert_ne!(output.code(), Some(0), "{}", output.stdout);
     assert_eq!(test.sh(&id, "echo alive").await.stdout, "alive\n");
@@ -239,5 +240,46 @@ async fn fifty_new_links_under_output_lose_nothing() {
     let expected: String = (1..=400_000).map(|n| format!("{n}\n")).collect();
     assert!(text == expected.as_bytes(), "{} of {} bytes", text.len(), expected.len());
     assert_eq!(run(&client, &["true"]).await.code(), Some(0));
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_is_cut_in_an_upload_leaves_nothing_in_the_next_one() {
+    const PIECE: usize = 16 << 10;
+    let Some(test) = TestEngine::start().await else { return };
+    let id = test.create().await.id;
+    for round in 0..25u8 {
+        let client = test.client(&id).await;
+        // Without a length or an end, and text, so that nothing on the way tells one from another.
+        let sent = std::sync::Arc::new(AtomicUsize::new(0));
+        let counted = sent.clone();
+        let endless = futures_util::stream::repeat_with(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(Bytes::from(vec![b'x'; PIECE]))
+        });
+        let body = sandbank_channel::stream_body(endless);
+        let upload = async { client.write_file("/workspace/old", None, body).await.err() };
+        let fresh: Vec<u8> = (0..40 * PIECE).map(|at| b'a' + (at / 7 % 23) as u8).collect();
+        let next = async {
+            let under_way = 3 + usize::from(round);
+            wait_for("enough is under way", async || sent.load(Ordering::Relaxed) > under_way)
+                .await;
+            let client = test.client(&id).await;
+            let pieces: Vec<_> = fresh.chunks(PIECE).map(|p| Ok(p.to_vec().into())).collect();
+            let body = sandbank_channel::stream_body(futures_util::stream::iter(pieces));
+            client.write_file("/workspace/new", None, body).await.unwrap();
+            client
+        };
+        let (cut, client) = soon("both uploads", async { tokio::join!(upload, next) }).await;
+        assert!(cut.is_some(), "the first link was cut");
+        let mut file = client.read_file("/workspace/new", Default::default()).await.unwrap();
+        let mut content = Vec::new();
+        while let Some(piece) = soon("the file", file.chunk()).await.unwrap() {
+            content.extend_from_slice(&piece);
+        }
+        assert!(content == fresh, "round {round}: {} of {} bytes", content.len(), fresh.len());
+        let left = run(&client, &["ls", "-A", "/workspace"]).await.stdout;
+        assert_eq!(left, "new\n", "half of a file is none");
+    }
     test.finish().await;
 }

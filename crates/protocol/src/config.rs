@@ -68,6 +68,10 @@ pub struct WorkloadIdentity {
 pub struct PrepareConfig {
     /// Give the workspace directory itself, if it is root's, to the workload.
     pub own_workspace: bool,
+    /// Directories of root's own that everybody may write to: a container engine may give them the
+    /// mode that the image has in their place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_directories: Vec<String>,
     /// Tell out-of-memory kills by the cgroup that the runner was started in, as far as it can be
     /// read.
     pub watch_memory: bool,

@@ -33,24 +33,33 @@ impl Tree {
         self.lease.as_ref()
     }
 
-    /// Signals every process. `leader_lives` says that the leader's pid is still its own.
-    pub(crate) fn signal(&self, signal: i32, leader_lives: bool) -> io::Result<()> {
+    /// Signals every process. `leader_lives` says that the leader's pid is still its own. Without
+    /// a cgroup, a kill that is not waited for may leave something stopped.
+    pub(crate) async fn signal(
+        &self,
+        signal: i32,
+        leader_lives: impl Fn() -> bool,
+    ) -> io::Result<()> {
         let signalled = match &self.lease {
             Some(lease) => lease.group().map_or(Ok(()), |group| group.signal(signal, self.leader)),
-            None => {
-                let found = if signal == libc::SIGKILL {
-                    kill_all(|| self.walk(leader_lives), self.leader)
-                } else {
-                    let members = self.walk(leader_lives);
-                    let found = !members.is_empty();
-                    send_all(members, signal, self.leader);
-                    found
-                };
+            None if signal == libc::SIGKILL => {
+                let found = kill_all(|| self.walk(leader_lives()), self.leader).await;
                 if found { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
             }
+            None => self.signal_found(signal, leader_lives()),
         };
         // The files that tell may be out of reach; the process group needs none.
-        if signalled.is_err() && leader_lives { send(-self.leader, signal) } else { Ok(()) }
+        if signalled.is_err() && leader_lives() { send(-self.leader, signal) } else { Ok(()) }
+    }
+
+    /// Those that one search finds.
+    pub(crate) fn signal_found(&self, signal: i32, leader_lives: bool) -> io::Result<()> {
+        let members = self.walk(leader_lives);
+        if members.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        send_all(members, signal, self.leader);
+        Ok(())
     }
 
     /// Whether nothing is left.
@@ -75,17 +84,21 @@ impl Tree {
         let own = descendants(&processes, &[std::process::id() as i32]);
         // A group or session keeps its number reserved; only a new process could have taken it.
         let leader_is_ours = leader_lives || !processes.contains_key(&self.leader);
+        // Read once: it is a file of each.
+        let stamped: HashMap<i32, Option<bool>> =
+            own.iter().map(|pid| (*pid, self.is_stamped(*pid))).collect();
+        let stamped = |pid: i32| stamped.get(&pid).copied().flatten();
         let marked = own.iter().copied().filter(|pid| {
             let Some(process) = processes.get(pid) else { return false };
             let of_leader = [*pid, process.group, process.session].contains(&self.leader);
             let is_ours = || (leader_is_ours && of_leader) || self.is_marked(*pid);
-            self.is_stamped(*pid).unwrap_or_else(is_ours)
+            stamped(*pid).unwrap_or_else(is_ours)
         });
         let roots: Vec<i32> = marked.collect();
         let mut members = descendants(&processes, &roots);
         members.extend(roots);
         members.retain(|pid| processes.get(pid).is_some_and(|process| !process.zombie));
-        members.retain(|pid| self.is_stamped(*pid).unwrap_or(true));
+        members.retain(|pid| stamped(*pid).unwrap_or(true));
         members.into_iter().collect()
     }
 
@@ -113,20 +126,22 @@ pub(crate) fn send_all(mut members: Vec<i32>, signal: i32, leader: i32) {
 }
 
 /// Kills all of them, and whether there were any. They are stopped first: what forks faster than
-/// it is killed would be missed for ever, what is stopped forks no more.
-pub(crate) fn kill_all(members: impl Fn() -> Vec<i32>, leader: i32) -> bool {
+/// it is killed would be missed for ever, what is stopped forks no more. A search takes as long as
+/// there are processes, so the runner's other clients have their turn between two of them.
+pub(crate) async fn kill_all(members: impl Fn() -> Vec<i32>, leader: i32) -> bool {
     let mut stopped = HashSet::new();
-    for _ in 0..STOPPING_ROUNDS {
-        let mut fresh = members();
-        fresh.retain(|pid| stopped.insert(*pid));
-        if fresh.is_empty() {
+    for round in 1.. {
+        let found = members();
+        let fresh: Vec<i32> = found.iter().copied().filter(|pid| stopped.insert(*pid)).collect();
+        if fresh.is_empty() || round == STOPPING_ROUNDS {
+            // At once: later one of these numbers may be somebody else's.
+            send_all(found, libc::SIGKILL, leader);
             break;
         }
         fresh.into_iter().for_each(|pid| drop(send(pid, libc::SIGSTOP)));
+        tokio::task::yield_now().await;
     }
-    let any = !stopped.is_empty();
-    send_all(stopped.into_iter().collect(), libc::SIGKILL, leader);
-    any
+    !stopped.is_empty()
 }
 
 pub(crate) fn send(pid: i32, signal: i32) -> io::Result<()> {
@@ -184,6 +199,8 @@ fn descendants(processes: &HashMap<i32, Process>, roots: &[i32]) -> HashSet<i32>
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -192,6 +209,30 @@ mod tests {
         assert_eq!((process.parent, process.group, process.session), (7, 8, 9));
         assert!(!process.zombie);
         assert!(parse_stat(b"42 (a").is_none());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_the_runner_has_a_turn_between_two_searches() {
+        let (searches, turns) = (Cell::new(0), Cell::new(0));
+        // As of something that forks faster than it is found; there are no such processes.
+        let members = || {
+            searches.set(searches.get() + 1);
+            assert!(turns.get() + 1 >= searches.get(), "it searches without a pause");
+            (0..searches.get()).map(|n| i32::MAX - n).collect()
+        };
+        let over = Cell::new(false);
+        let others = async {
+            while !over.get() {
+                turns.set(turns.get() + 1);
+                tokio::task::yield_now().await;
+            }
+        };
+        let killing = async {
+            assert!(kill_all(members, 0).await);
+            over.set(true);
+        };
+        tokio::join!(killing, others);
+        assert_eq!(searches.get(), STOPPING_ROUNDS as i32);
     }
 
     #[test]

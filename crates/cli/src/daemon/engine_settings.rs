@@ -17,6 +17,8 @@ pub(super) fn docker_settings(settings: &Settings, instance: InstanceId) -> Dock
         host: settings.docker.host.clone(),
         runtime: settings.docker.runtime.clone(),
         network: settings.docker.network.clone(),
+        host_addresses: settings.docker.host_addresses.clone(),
+        resolvers: settings.docker.resolvers.clone(),
         default_image: (!default.is_host()).then_some(default),
         allow_weaker: settings.allow_weaker.clone(),
         ..DockerSettings::new(instance)

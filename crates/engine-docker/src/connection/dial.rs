@@ -31,7 +31,8 @@ pub(crate) enum Wire {
 /// `docker system dial-stdio` on the other side, as the Docker CLI reaches it.
 pub(crate) struct SshPipe {
     output: ChildStdout,
-    input: ChildStdin,
+    /// None once it is closed, which nothing but its drop does.
+    input: Option<ChildStdin>,
     /// Is killed when this is dropped.
     _ssh: Child,
 }
@@ -96,8 +97,14 @@ fn ssh(target: &SshTarget) -> io::Result<SshPipe> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let mut child = command.spawn()?;
     match (child.stdout.take(), child.stdin.take()) {
-        (Some(output), Some(input)) => Ok(SshPipe { output, input, _ssh: child }),
+        (Some(output), Some(input)) => Ok(SshPipe { output, input: Some(input), _ssh: child }),
         _ => Err(io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+impl SshPipe {
+    fn input(&mut self) -> io::Result<&mut ChildStdin> {
+        self.input.as_mut().ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
 }
 
@@ -126,7 +133,7 @@ impl AsyncWrite for Wire {
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Ssh(pipe) => Pin::new(&mut pipe.input).poll_write(cx, buf),
+            Self::Ssh(pipe) => Pin::new(pipe.input()?).poll_write(cx, buf),
         }
     }
 
@@ -139,7 +146,7 @@ impl AsyncWrite for Wire {
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Self::Ssh(pipe) => Pin::new(&mut pipe.input).poll_write_vectored(cx, bufs),
+            Self::Ssh(pipe) => Pin::new(pipe.input()?).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -148,7 +155,7 @@ impl AsyncWrite for Wire {
             Self::Unix(stream) => stream.is_write_vectored(),
             Self::Tcp(stream) => stream.is_write_vectored(),
             Self::Tls(stream) => stream.is_write_vectored(),
-            Self::Ssh(pipe) => pipe.input.is_write_vectored(),
+            Self::Ssh(pipe) => pipe.input.as_ref().is_some_and(AsyncWrite::is_write_vectored),
         }
     }
 
@@ -157,7 +164,7 @@ impl AsyncWrite for Wire {
             Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Ssh(pipe) => Pin::new(&mut pipe.input).poll_flush(cx),
+            Self::Ssh(pipe) => Pin::new(pipe.input()?).poll_flush(cx),
         }
     }
 
@@ -166,7 +173,10 @@ impl AsyncWrite for Wire {
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Ssh(pipe) => Pin::new(&mut pipe.input).poll_shutdown(cx),
+            Self::Ssh(pipe) => {
+                pipe.input = None;
+                Poll::Ready(Ok(()))
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ mod error;
 mod find;
 mod tls;
 
-pub(crate) use address::Address;
+pub(crate) use address::{Address, SshTarget};
 pub(crate) use client::Client;
 pub(crate) use dial::Wire;
 pub(crate) use error::{Refusal, status_of};

@@ -7,10 +7,11 @@ use bollard::models::{
     Mount, MountType, MountVolumeOptions, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
 use sandbank_engine::{MachineSpec, NetworkMode, kernel_files};
-use sandbank_protocol::{EgressConfig, WORKSPACE, WORKSPACE_ALIASES};
+use sandbank_protocol::{WORKSPACE, WORKSPACE_ALIASES};
 
 use super::config::{self, Fences};
 use super::temporary;
+use crate::egress::Egress;
 use crate::limits::MAX_LOCKED_BYTES;
 use crate::naming;
 
@@ -41,14 +42,14 @@ pub(crate) struct Recipe<'a> {
     pub(crate) labels: HashMap<String, String>,
     pub(crate) image: &'a str,
     pub(crate) image_env: BTreeMap<String, String>,
-    /// Volumes that the image declares.
+    /// Volumes that the image declares, and in whose place there is nothing.
     pub(crate) declared: &'a [String],
     pub(crate) workspace: Workspace<'a>,
     pub(crate) runner_volume: &'a str,
     /// Of machines with network.
     pub(crate) network: &'a str,
-    /// What its runner closes.
-    pub(crate) egress: Option<EgressConfig>,
+    /// What its runner closes, and whom it asks for names.
+    pub(crate) egress: Option<Egress>,
     pub(crate) runtime: Option<&'a str>,
     pub(crate) cgroup_parent: Option<&'a str>,
     /// Of one process.
@@ -66,7 +67,9 @@ pub(crate) struct Workspace<'a> {
 
 pub(crate) fn body(recipe: Recipe<'_>) -> ContainerCreateBody {
     let spec = recipe.spec;
-    let command = config::arguments(recipe.image_env.clone(), recipe.egress.clone(), recipe.fences);
+    let egress = recipe.egress.as_ref().map(|egress| egress.config.clone());
+    let egress = egress.filter(|_| recipe.fences.egress);
+    let command = config::arguments(recipe.image_env.clone(), egress, recipe.fences);
     ContainerCreateBody {
         hostname: Some(spec.id.to_string()),
         image: Some(recipe.image.to_owned()),
@@ -122,10 +125,9 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
         masked_paths: Some(hidden),
         readonly_paths: Some(fixed),
         mounts: Some(mounts(recipe)),
-        tmpfs: Some(temporary::mounts(limits, recipe.declared)),
+        tmpfs: Some(temporary::mounts(limits)),
         network_mode: Some(if online { recipe.network } else { "none" }.to_owned()),
-        // Without a network there is nobody to ask, and the host's resolver is nobody's business.
-        dns: (!online).then(|| vec!["127.0.0.1".to_owned()]),
+        dns: resolvers(recipe.egress.as_ref()),
         dns_search: Some(vec![".".to_owned()]),
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         restart_policy: Some(RestartPolicy {
@@ -135,6 +137,15 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
         auto_remove: Some(false),
         runtime: recipe.runtime.map(str::to_owned),
         ..HostConfig::default()
+    }
+}
+
+/// Without a network there is nobody to ask, and the host's resolver is nobody's business.
+fn resolvers(egress: Option<&Egress>) -> Option<Vec<String>> {
+    match egress {
+        None => Some(vec!["127.0.0.1".to_owned()]),
+        Some(egress) if egress.dns.is_empty() => None,
+        Some(egress) => Some(egress.dns.iter().map(ToString::to_string).collect()),
     }
 }
 
@@ -188,5 +199,6 @@ fn mounts(recipe: &Recipe<'_>) -> Vec<Mount> {
     let names = [WORKSPACE].into_iter().chain(WORKSPACE_ALIASES);
     let workspaces =
         names.map(|target| volume(workspace.volume, target, false, workspace.labels.clone()));
-    workspaces.chain([volume(recipe.runner_volume, RUNNER_DIRECTORY, true, runner)]).collect()
+    let runner = volume(recipe.runner_volume, RUNNER_DIRECTORY, true, runner);
+    workspaces.chain([runner]).chain(temporary::covers(recipe.declared)).collect()
 }

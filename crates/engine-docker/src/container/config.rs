@@ -6,6 +6,8 @@ use sandbank_protocol::{
     EgressConfig, LandlockConfig, PrepareConfig, RunnerConfig, WORKSPACE, WorkloadIdentity,
 };
 
+use super::temporary;
+
 /// User and group of commands. Images are used as they are, so it may have another name there.
 pub(crate) const WORKLOAD_ID: u32 = 1000;
 
@@ -18,6 +20,8 @@ const WRITABLE: [&str; 5] = [WORKSPACE, "/tmp", "/var/tmp", "/dev", "/proc"];
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fences<'a> {
     pub(crate) landlock: bool,
+    /// Between a machine with network and private addresses.
+    pub(crate) egress: bool,
     pub(crate) seccomp_hex: Option<&'a str>,
 }
 
@@ -27,7 +31,12 @@ pub(super) fn arguments(
     fences: Fences<'_>,
 ) -> Vec<String> {
     let config = RunnerConfig {
-        prepare: Some(PrepareConfig { own_workspace: true, watch_memory: true, egress }),
+        prepare: Some(PrepareConfig {
+            own_workspace: true,
+            open_directories: temporary::WRITABLE.map(str::to_owned).to_vec(),
+            watch_memory: true,
+            egress,
+        }),
         workload: Some(WorkloadIdentity { uid: WORKLOAD_ID, gid: WORKLOAD_ID }),
         landlock: fences
             .landlock

@@ -6,3 +6,4 @@ mod temporary;
 
 pub(crate) use body::{LOOPBACK_V6, RUNNER_DIRECTORY, RUNNER_FILE, Recipe, Workspace, body, masks};
 pub(crate) use config::{Fences, WORKLOAD_ID};
+pub(crate) use temporary::covers;

@@ -1,18 +1,20 @@
 //! How a machine is meant to be confined, and what of that shows outside of it: in the engine's
 //! description of the container, and in the host's `/proc` where that is ours to see.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bollard::models::{ContainerInspectResponse, HostConfig};
 use sandbank_engine::{
     Confinement, Control, EngineError, Expected, HostFinding, MachineSpec, NetworkMode, SandboxId,
 };
-use sandbank_protocol::egress;
+use sandbank_protocol::egress::EXAMPLES;
 
 use super::cgroups;
 use super::process::Process;
 use crate::connection::{Address, status_of};
 use crate::container::{WORKLOAD_ID, masks};
+use crate::egress::Egress;
 use crate::lifecycle::Parts;
 use crate::limits::{MAX_LOCKED_BYTES, MAX_OPEN_FILES};
 use crate::{naming, runner_volume};
@@ -38,7 +40,12 @@ pub(crate) async fn confinement(
         program(process.as_ref(), &found),
     ];
     seen.extend(cgroups::findings(&spec.limits, process.as_ref(), &config));
-    Ok(Confinement { expected: expected(parts, &spec), without: without(parts, &spec), seen, spec })
+    let private = match spec.network {
+        NetworkMode::Default => private(&parts.egress().await?),
+        NetworkMode::None => Vec::new(),
+    };
+    let (expected, without) = (expected(parts, private), without(parts, &spec));
+    Ok(Confinement { expected, without, seen, spec })
 }
 
 pub(super) async fn inspect(
@@ -68,12 +75,14 @@ fn spec_of(found: &ContainerInspectResponse) -> Option<MachineSpec> {
 
 /// What a test of containment holds for: everything that machines are made with and of.
 pub(crate) fn key(parts: &Parts) -> String {
-    let weaker: Vec<_> = parts.settings.allow_weaker.iter().map(|one| one.name()).collect();
+    let settings = &parts.settings;
+    let weaker: Vec<_> = settings.allow_weaker.iter().map(|one| one.name()).collect();
     [
         format!("sandbank {}", env!("CARGO_PKG_VERSION")),
         format!("runner {}", runner_volume::digest()),
         parts.host.fingerprint.clone(),
         format!("network {}", parts.network.name),
+        format!("host {:?}, resolvers {:?}", settings.host_addresses, settings.resolvers),
         format!("weaker {}", weaker.join(",")),
     ]
     .join("; ")
@@ -128,7 +137,13 @@ fn program(process: Option<&Process>, found: &ContainerInspectResponse) -> HostF
     }
 }
 
-fn expected(parts: &Parts, spec: &MachineSpec) -> Expected {
+/// What must not answer: one of each private kind, and the host. The port does not matter.
+pub(super) fn private(egress: &Egress) -> Vec<SocketAddr> {
+    let addresses = EXAMPLES.into_iter().chain(egress.config.refused.iter().copied());
+    addresses.map(|address| (address, 80).into()).collect()
+}
+
+fn expected(parts: &Parts, private: Vec<SocketAddr>) -> Expected {
     let (hidden, fixed) = masks();
     let limits = [
         ("CORE", 0),
@@ -141,9 +156,6 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> Expected {
         Address::Unix(path) => Some(path.to_string_lossy().into_owned()),
         _ => None,
     };
-    let with_network = spec.network == NetworkMode::Default;
-    // The port does not matter.
-    let private = egress::EXAMPLES.map(|address| (address, 80).into());
     Expected {
         identity: Some((WORKLOAD_ID, WORKLOAD_ID)),
         unreachable: socket.into_iter().collect(),
@@ -151,7 +163,7 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> Expected {
         fixed,
         limits: limits.map(|(name, most)| (name.to_owned(), most)).to_vec(),
         quota: false,
-        private: if with_network { private.to_vec() } else { Vec::new() },
+        private,
         // By them the runner tells what was killed for memory.
         cgroups_shown: true,
         // Containers have no `/proc` that hides the processes of others.
@@ -163,7 +175,7 @@ fn expected(parts: &Parts, spec: &MachineSpec) -> Expected {
 fn without(parts: &Parts, spec: &MachineSpec) -> Vec<(Control, String)> {
     let mut without: Vec<(Control, String)> =
         parts.host.shortcomings.iter().map(|lack| (lack.control, lack.reason.clone())).collect();
-    for control in [Control::Landlock, Control::Seccomp] {
+    for control in [Control::Landlock, Control::Seccomp, Control::NetworkEgress] {
         if parts.lacks(control) {
             without.push((control, "Docker's kernel does not have it".to_owned()));
         }

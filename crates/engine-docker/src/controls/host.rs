@@ -1,10 +1,12 @@
 //! What the engine says about itself, asked once at start.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
 use sandbank_engine::{Control, EngineError};
 
 use super::Shortcoming;
-use crate::connection::Client;
+use crate::connection::{Address, Client, SshTarget};
 use crate::settings::DockerSettings;
 
 pub(crate) struct Host {
@@ -17,6 +19,8 @@ pub(crate) struct Host {
     /// Containers outlive the engine's restart.
     pub(crate) live_restore: bool,
     pub(crate) shortcomings: Vec<Shortcoming>,
+    /// Addresses of its host that became known by the way. There may be more.
+    pub(crate) addresses: Vec<Ipv4Addr>,
 }
 
 impl Host {
@@ -54,8 +58,28 @@ impl Host {
             user_namespace: user_namespace(&options),
             live_restore: info.live_restore_enabled == Some(true),
             shortcomings: shortcomings(&info, &options, &runtime),
+            addresses: addresses(client, &info).await,
         })
     }
+}
+
+/// Where we reach it, and where a swarm does.
+async fn addresses(client: &Client, info: &SystemInfo) -> Vec<Ipv4Addr> {
+    let swarm = info.swarm.as_ref().and_then(|swarm| swarm.node_addr.as_deref());
+    let mut found: Vec<Ipv4Addr> = swarm.and_then(|text| text.parse().ok()).into_iter().collect();
+    let host = match &client.found.address {
+        Address::Unix(_) => return found,
+        Address::Tcp { host, .. } | Address::Tls { host, .. } => host,
+        Address::Ssh(SshTarget { host, .. }) => host,
+    };
+    // A name that only ssh knows is not found, and any port will do.
+    if let Ok(resolved) = tokio::net::lookup_host((host.as_str(), 0)).await {
+        found.extend(resolved.filter_map(|address| match address.ip() {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
+        }));
+    }
+    found
 }
 
 /// The one that containers get.

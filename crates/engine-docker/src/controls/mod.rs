@@ -1,6 +1,7 @@
 //! Which controls are in force: what the engine lacks, what a container looks like from outside,
 //! and what a machine is meant to withstand.
 
+mod attempt;
 mod cgroups;
 mod confinement;
 mod host;

@@ -1,4 +1,5 @@
-//! The report for `doctor`: a machine is made and looked at, then destroyed.
+//! The report for `doctor`: a machine is made and looked at, and another one tries its network; then
+//! both are destroyed.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +9,10 @@ use sandbank_engine::{
     Control, ControlReport, Engine, EngineError, MachineSpec, SandboxId, Standing,
 };
 
+use sandbank_protocol::containment::Outcome;
+
 use super::QUOTA_FIX;
+use super::attempt::{Attempt, attempt};
 use super::confinement::inspect;
 use super::process::Process;
 use crate::lifecycle::{DockerEngine, Parts};
@@ -21,6 +25,8 @@ pub(crate) type Cache = tokio::sync::Mutex<Option<(Instant, Vec<ControlReport>)>
 /// What was seen of a machine.
 struct Seen {
     config: HostConfig,
+    /// What came of the network of another one.
+    network: Result<Attempt, EngineError>,
     /// None where it is out of sight.
     process: Option<Process>,
 }
@@ -48,7 +54,11 @@ async fn look(parts: &Arc<Parts>) -> Result<Seen, EngineError> {
     })?;
     let spec = MachineSpec::probe(image.name.clone());
     let seen = match engine.create(&spec).await {
-        Ok(_) => examine(parts, &spec.id).await,
+        Ok(_) => {
+            let (seen, network) =
+                tokio::join!(examine(parts, &spec.id), attempt(parts, &image.name));
+            seen.map(|(config, process)| Seen { config, network, process })
+        }
         Err(error) => Err(error),
     };
     if let Err(error) = engine.destroy(&spec.id).await {
@@ -57,12 +67,15 @@ async fn look(parts: &Arc<Parts>) -> Result<Seen, EngineError> {
     seen
 }
 
-async fn examine(parts: &Arc<Parts>, id: &SandboxId) -> Result<Seen, EngineError> {
+async fn examine(
+    parts: &Arc<Parts>,
+    id: &SandboxId,
+) -> Result<(HostConfig, Option<Process>), EngineError> {
     let found = inspect(parts, id).await?;
     let container = found.id.clone().unwrap_or_default();
     let looking = tokio::task::spawn_blocking(move || Process::of(&container));
     let process = looking.await.map_err(|error| EngineError::Internal(error.to_string()))?;
-    Ok(Seen { config: found.host_config.unwrap_or_default(), process })
+    Ok((found.host_config.unwrap_or_default(), process))
 }
 
 type Verdict = (Standing, String, Option<String>);
@@ -106,9 +119,6 @@ fn described(parts: &Parts, control: Control) -> Option<Verdict> {
         },
         Control::IdMappedMounts => weaker("volumes are not mapped", NATIVE),
         Control::DiskQuota => missing("Docker's volumes have no quota", QUOTA_FIX),
-        Control::NetworkEgress => {
-            in_force("private addresses are closed by routes of the sandbox, before any command")
-        }
         Control::SurvivesDaemon if parts.host.live_restore => {
             in_force("containers are Docker's, and outlive its restart, too")
         }
@@ -117,6 +127,37 @@ fn described(parts: &Parts, control: Control) -> Option<Verdict> {
         }
         _ => return None,
     })
+}
+
+/// What was tried from inside.
+fn tried(parts: &Parts, network: &Result<Attempt, EngineError>) -> Verdict {
+    const KERNEL: &str = "use a kernel with nf_tables on Docker's host";
+    const HOST: &str = "run Sandbank on Docker's host, or say its addresses: \
+                        docker.host_addresses (SANDBANK_DOCKER_HOST_ADDRESSES)";
+    if parts.lacks(Control::NetworkEgress) {
+        return missing("the runner cannot close the network: it is open, as allowed", KERNEL);
+    }
+    match network {
+        Err(EngineError::ControlUnavailable { reason, .. }) => {
+            missing(reason.clone(), "mend that, or create sandboxes without network")
+        }
+        Err(error) => missing(format!("not tried: {error}"), "make that work, and try again"),
+        Ok(Attempt { finding, egress }) => match finding.outcome {
+            Outcome::Held if egress.knows_host => in_force(format!(
+                "tried: private addresses and the host's own, {}",
+                finding.evidence
+            )),
+            Outcome::Held => weaker(
+                format!(
+                    "tried: private addresses, {}; public ones of Docker's host are not known \
+                     here, so they are not refused, nor are private resolvers of it allowed",
+                    finding.evidence
+                ),
+                HOST,
+            ),
+            _ => missing(format!("tried: {}", finding.evidence), KERNEL),
+        },
+    }
 }
 
 /// What a living machine shows.
@@ -181,6 +222,7 @@ fn measured(parts: &Parts, control: Control, seen: &Seen) -> Verdict {
             "loopback only",
             "it has a network",
         ),
+        Control::NetworkEgress => tried(parts, &seen.network),
         Control::SeparateRunnerIdentity => in_force(
             "the runner is root of the container with three capabilities; commands are not",
         ),

@@ -12,11 +12,12 @@ use super::table::Entry;
 use super::{Parts, destroy, workspaces};
 use crate::connection::{Refusal, status_of};
 use crate::container::{self, Fences, Recipe, Workspace};
+use crate::egress::Egress;
 use crate::image::Facts;
 use crate::limits::RUNNER_DEADLINE;
 use crate::runner_volume::{self, RunnerVolume};
 use crate::streams::{self, Complaints};
-use crate::{controls, egress, naming};
+use crate::{controls, naming};
 
 /// In a task of its own: a caller that stops waiting leaves a whole machine or none.
 pub(super) async fn create(parts: &Arc<Parts>, spec: &MachineSpec) -> Result<Machine, EngineError> {
@@ -83,7 +84,7 @@ async fn make_or_repair(
                 parts.go_without_loopback_v6();
                 error
             }
-            Err(Obstacle::Fence(control, error)) if parts.allows_without(control) && fences < 2 => {
+            Err(Obstacle::Fence(control, error)) if parts.allows_without(control) && fences < 3 => {
                 fences += 1;
                 parts.learn_lack(control);
                 error
@@ -110,10 +111,18 @@ async fn make(
     spec: &MachineSpec,
 ) -> Result<Machine, Obstacle> {
     let image = parts.images.resolve(&parts.client, &spec.image).await?;
-    parts.runner.ensure(&parts.client, &image.id).await?;
-    if spec.network == NetworkMode::Default {
-        parts.network.ensure(&parts.client).await?;
+    let (client, instance) = (&parts.client, &parts.settings.instance);
+    let places = &parts.places;
+    let volumes = places.volumes_to_cover(client, instance, &spec.image, &image).await;
+    if let Err(EngineError::ImageNotFound(name)) = &volumes {
+        parts.images.forget(name);
     }
+    let volumes = volumes?;
+    parts.runner.ensure(client, &image.id, &volumes).await?;
+    let egress = match spec.network {
+        NetworkMode::Default => Some(parts.egress().await?),
+        NetworkMode::None => None,
+    };
     let made_workspace = {
         // Nobody removes it between the question and the container that uses it.
         let _kept = match spec.workspace {
@@ -124,7 +133,7 @@ async fn make(
             Some(kept) => !workspaces::exists(parts, kept).await?,
             None => false,
         };
-        entry.set_container(make_container(parts, spec, &image).await?);
+        entry.set_container(make_container(parts, spec, (&image, &volumes), egress).await?);
         is_new
     };
     let complaints = Complaints::of(&spec.id);
@@ -156,7 +165,8 @@ async fn make(
 async fn make_container(
     parts: &Arc<Parts>,
     spec: &MachineSpec,
-    image: &Facts,
+    (image, volumes): (&Facts, &[String]),
+    egress: Option<Egress>,
 ) -> Result<String, Obstacle> {
     let instance = &parts.settings.instance;
     let mut labels = naming::machine_labels(instance, &spec.id);
@@ -174,18 +184,18 @@ async fn make_container(
         labels,
         image: &image.id,
         image_env: image.env.clone(),
-        declared: &image.volumes,
+        declared: volumes,
         workspace: Workspace { volume: &volume, labels: volume_labels },
         runner_volume: &RunnerVolume::name(),
         network: &parts.network.name,
-        egress: (spec.network == NetworkMode::Default)
-            .then(|| egress::config(&parts.client.found.address)),
+        egress,
         runtime: parts.settings.runtime.as_deref(),
         cgroup_parent: parts.settings.cgroup_parent.as_deref(),
         open_files: parts.open_files(),
         loopback_v6: parts.has_loopback_v6(),
         fences: Fences {
             landlock: parts.has(Control::Landlock),
+            egress: parts.has(Control::NetworkEgress),
             seccomp_hex: parts.has(Control::Seccomp).then_some(parts.seccomp_hex.as_str()),
         },
     };
@@ -233,15 +243,48 @@ fn is_missing(refusal: &Refusal) -> bool {
 
 fn did_not_start(spec: &MachineSpec, complaints: &Complaints, error: &str) -> Obstacle {
     let said = complaints.last().unwrap_or_else(|| error.to_owned());
-    let control = match said.strip_prefix("runner: ") {
-        Some(said) if said.starts_with("landlock") => Some(Control::Landlock),
-        Some(said) if said.contains("PR_SET_SECCOMP") => Some(Control::Seccomp),
-        _ => None,
-    };
     let text = format!("the runner of {} did not start: {said}", spec.id);
     let error = EngineError::Internal(text);
-    match control {
+    match fence(&said) {
         Some(control) => Obstacle::Fence(control, error),
         None => Obstacle::Other(error),
+    }
+}
+
+/// What a runner cannot put up, by its last words.
+fn fence(said: &str) -> Option<Control> {
+    let said = said.strip_prefix("runner: ")?;
+    match said {
+        said if said.starts_with("landlock") => Some(Control::Landlock),
+        said if said.contains("PR_SET_SECCOMP") => Some(Control::Seccomp),
+        said if said.starts_with("cannot close the network") => Some(Control::NetworkEgress),
+        said if said.starts_with("the network is not closed") => Some(Control::NetworkEgress),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words are the runner's own; its tests hear them from a real one.
+    #[test]
+    fn a_runner_s_last_words_name_the_control_that_it_cannot_have() {
+        for (said, control) in [
+            (
+                "cannot close the network: failed to load the packet filter (nf_tables): x",
+                Some(Control::NetworkEgress),
+            ),
+            (
+                "the network is not closed as it should be: there is still a route",
+                Some(Control::NetworkEgress),
+            ),
+            ("landlock cannot be enforced: x", Some(Control::Landlock)),
+            ("PR_SET_SECCOMP failed: x", Some(Control::Seccomp)),
+            ("cannot give the workspace to the workload: x", None),
+        ] {
+            assert_eq!(fence(&format!("runner: {said}")), control, "{said}");
+            assert_eq!(fence(said), None, "not the runner: {said}");
+        }
     }
 }

@@ -41,10 +41,7 @@ pub(super) fn follow(parts: &Arc<Parts>) {
 async fn follow_for_ever(parts: Weak<Parts>) {
     let mut wait = FIRST_RETRY;
     loop {
-        // Not held while waiting: a dropped engine lets go of everything.
-        let Some(strong) = parts.upgrade() else { return };
-        let heard = hear(&strong).await;
-        if let Err(error) = heard {
+        if let Err(error) = hear(&parts).await {
             if wait == FIRST_RETRY {
                 tracing::warn!(%error, "Docker's events are not heard; trying again");
             }
@@ -52,31 +49,36 @@ async fn follow_for_ever(parts: Weak<Parts>) {
         } else {
             wait = FIRST_RETRY;
         }
+        let Some(strong) = parts.upgrade() else { return };
         strong.table.all().iter().for_each(|(_, entry)| entry.drop_ready());
         drop(strong);
         tokio::time::sleep(wait).await;
     }
 }
 
-/// Until the feed ends; an error when it could not be opened.
-async fn hear(parts: &Arc<Parts>) -> Result<(), EngineError> {
-    let label = format!("{}={}", naming::INSTANCE, parts.settings.instance);
+/// Until the feed ends or the engine is dropped, which is not held while waiting; an error when the
+/// feed could not be opened.
+async fn hear(parts: &Weak<Parts>) -> Result<(), EngineError> {
+    let Some(strong) = parts.upgrade() else { return Ok(()) };
+    let label = format!("{}={}", naming::INSTANCE, strong.settings.instance);
     let filters = serde_json::json!({
         "type": ["container"], "label": [label], "event": ["die", "oom", "destroy"],
     });
     let path = format!("/events?filters={}", percent_encoded(&filters.to_string()));
-    let response = parts.client.stream(&path, "tell its events").await?;
+    let response = strong.client.stream(&path, "tell its events").await?;
     // From here on nothing is missed; what was before, is looked at.
-    look_at_all(parts).await?;
+    look_at_all(&strong).await?;
+    drop(strong);
     let mut body = response.into_body();
     let mut buffer = BytesMut::new();
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(data) = frame.into_data() else { continue };
+        let Some(parts) = parts.upgrade() else { break };
         buffer.extend_from_slice(&data);
         while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
             let line = buffer.split_to(end + 1);
             if let Ok(event) = serde_json::from_slice::<Event>(&line) {
-                take(parts, event).await;
+                take(&parts, event).await;
             }
         }
         if buffer.len() > EVENT_BYTES {
@@ -164,5 +166,57 @@ mod tests {
         let event: Event = serde_json::from_str(line).unwrap();
         assert_eq!(event.action, "die");
         assert_eq!(event.actor.attributes["exitCode"], "137");
+    }
+
+    /// A Docker that has nothing and never says anything: one answer for each path.
+    async fn answer(mut connection: tokio::net::UnixStream) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            let Ok(byte) = connection.read_u8().await else { return };
+            request.push(byte);
+        }
+        let request = String::from_utf8(request).unwrap();
+        let body = match request.split(' ').nth(1).unwrap() {
+            "/version" => r#"{"ApiVersion":"1.41"}"#,
+            path if path.ends_with("/info") => r#"{"OSType":"linux"}"#,
+            path if path.contains("/events") => {
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
+                connection.write_all(head.as_bytes()).await.unwrap();
+                // Until the other side closes it.
+                let _ = connection.read_to_end(&mut Vec::new()).await;
+                return;
+            }
+            _ => "[]",
+        };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        let _ = connection.write_all(format!("{head}{body}").as_bytes()).await;
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_is_dropped_lets_go_of_its_feed() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("docker.sock");
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let (tell, mut open) = tokio::sync::watch::channel(0usize);
+        tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                tell.send_modify(|open| *open += 1);
+                let tell = tell.clone();
+                tokio::spawn(async move {
+                    answer(connection).await;
+                    tell.send_modify(|open| *open -= 1);
+                });
+            }
+        });
+        let mut settings = crate::DockerSettings::new(sandbank_engine::InstanceId::random());
+        settings.host = Some(socket.to_str().unwrap().to_owned());
+        let engine = crate::DockerEngine::start(settings).await.unwrap();
+        let soon = std::time::Duration::from_secs(10);
+        let settled = tokio::time::timeout(soon, open.wait_for(|open| *open == 1)).await;
+        settled.expect("the feed is open, and nothing else").unwrap();
+        drop(engine);
+        let closed = tokio::time::timeout(soon, open.wait_for(|open| *open == 0)).await;
+        closed.expect("it is closed").unwrap();
     }
 }

@@ -36,9 +36,11 @@ use tokio_util::sync::CancellationToken;
 use self::table::Entry;
 use crate::connection::Client;
 use crate::controls;
+use crate::egress::{self, Egress};
 use crate::image::Images;
 use crate::limits::{CONCURRENT_CREATES, MIN_OPEN_FILES};
 use crate::network::Network;
+use crate::places::Places;
 use crate::runner_volume::RunnerVolume;
 use crate::settings::DockerSettings;
 use crate::streams;
@@ -57,6 +59,7 @@ pub(crate) struct Parts {
     pub(crate) images: Images,
     pub(crate) runner: RunnerVolume,
     pub(crate) network: Network,
+    pub(crate) places: Places,
     /// Between a removal of a kept workspace and a create that wants it.
     kept: tokio::sync::Mutex<()>,
     pub(crate) seccomp_hex: String,
@@ -202,6 +205,13 @@ impl Engine for DockerEngine {
     }
 }
 
+/// Ends what goes on beside it.
+impl Drop for Parts {
+    fn drop(&mut self) {
+        self.leaving.cancel();
+    }
+}
+
 impl Parts {
     /// Whether the configuration accepts to go without.
     pub(crate) fn allows_without(&self, control: Control) -> bool {
@@ -212,6 +222,13 @@ impl Parts {
     pub(crate) fn has(&self, control: Control) -> bool {
         let known = self.host.shortcomings.iter().any(|lack| lack.control == control);
         !known && !self.lacks(control)
+    }
+
+    /// Of a machine with network, which is there then.
+    pub(crate) async fn egress(&self) -> Result<Egress, EngineError> {
+        let bridge = self.network.ensure(&self.client).await?;
+        let address = &self.client.found.address;
+        Ok(egress::learn(address, &bridge, &self.settings, &self.host.addresses))
     }
 
     /// A runner found out.
@@ -261,7 +278,7 @@ async fn connect(parts: &Arc<Parts>, id: &SandboxId) -> Result<Box<dyn Stream>, 
         return Ok(ready);
     }
     let _linking = entry.linking.lock().await;
-    entry.cut_link();
+    entry.end_link().await;
     let (opened, cut) = streams::connect(&parts.client, id).await?;
     entry.set_cut(cut);
     Ok(opened)

@@ -11,6 +11,7 @@ use crate::controls::{self, Host};
 use crate::image::Images;
 use crate::limits::MAX_OPEN_FILES;
 use crate::network::Network;
+use crate::places::{self, Places};
 use crate::runner_volume::RunnerVolume;
 use crate::settings::DockerSettings;
 
@@ -32,6 +33,7 @@ pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, Engine
         images: Images::default(),
         runner: RunnerVolume::default(),
         network,
+        places: Places::default(),
         kept: tokio::sync::Mutex::new(()),
         seccomp_hex: sandbank_seccomp::program_hex(),
         open_files: open_files.into(),
@@ -46,6 +48,7 @@ pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, Engine
         let entry = parts.table.get_or_insert(&container.id, container.spec);
         entry.set_container(container.name);
     }
+    places::remove_leftovers(&parts.client, &parts.settings.instance).await?;
     events::follow(&parts);
     Ok(parts)
 }

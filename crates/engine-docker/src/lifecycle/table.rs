@@ -74,10 +74,10 @@ impl Entry {
     }
 
     /// Ends the link there was. Nothing of it is under way when the next is opened.
-    pub(super) fn cut_link(&self) {
+    pub(super) async fn end_link(&self) {
         let cut = self.known().cut.take();
         if let Some(cut) = cut {
-            cut.cut();
+            cut.end().await;
         }
     }
 

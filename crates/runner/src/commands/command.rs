@@ -193,7 +193,7 @@ impl Command {
 
     /// Signals the process group, or everything the command started. What an ended command left
     /// behind can be reached as a tree only.
-    pub(crate) fn signal(&self, request: SignalRequest) -> Result<(), Fault> {
+    pub(crate) async fn signal(&self, request: SignalRequest) -> Result<(), Fault> {
         let SignalRequest { signal, by, tree } = request;
         if !(1..=64).contains(&signal) {
             return Err(Fault::new(FaultCode::Invalid, format!("there is no signal {signal}")));
@@ -211,7 +211,7 @@ impl Command {
         }
         let sent = match &self.owner {
             Owner::Shell(turn) => return turn.signal(signal, tree),
-            Owner::Itself(own) if tree => own.signal(signal, self.leader_lives()),
+            Owner::Itself(own) if tree => own.signal(signal, || self.leader_lives()).await,
             Owner::Itself(_) => send(-self.pid.get(), signal),
         };
         sent.map_err(|error| {

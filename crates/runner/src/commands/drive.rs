@@ -181,11 +181,17 @@ impl Driver {
 
     /// Asks everything the command started to end, then makes it.
     async fn terminate(&self) -> WaitStatus {
-        self.signal_tree(libc::SIGTERM);
+        self.signal_tree(libc::SIGTERM).await;
         // A stopped process acts on nothing but this.
-        self.signal_tree(libc::SIGCONT);
+        self.signal_tree(libc::SIGCONT).await;
         if timeout(TERM_GRACE, self.disappearance(None)).await.is_err() {
-            let _ = timeout(KILL_DEADLINE, self.disappearance(Some(libc::SIGKILL))).await;
+            let killed = timeout(KILL_DEADLINE, self.disappearance(Some(libc::SIGKILL))).await;
+            if killed.is_err()
+                && let Some(tree) = self.command.tree()
+            {
+                // It may have been given up while they were only stopped.
+                let _ = tree.signal_found(libc::SIGKILL, self.command.leader_lives());
+            }
         }
         // What cannot be killed, as in a hung file system, is not reported as gone either.
         self.command.death().told().await
@@ -196,7 +202,9 @@ impl Driver {
     async fn disappearance(&self, signal: Option<i32>) {
         let mut pause = FIRST_PAUSE;
         loop {
-            signal.into_iter().for_each(|signal| self.signal_tree(signal));
+            if let Some(signal) = signal {
+                self.signal_tree(signal).await;
+            }
             if !self.command.leader_lives()
                 && self.command.tree().is_none_or(|tree| tree.is_empty(false))
             {
@@ -208,9 +216,9 @@ impl Driver {
     }
 
     /// A tree that cannot be signalled is noticed by those who wait for it to disappear.
-    fn signal_tree(&self, signal: i32) {
+    async fn signal_tree(&self, signal: i32) {
         if let Some(tree) = self.command.tree() {
-            let _ = tree.signal(signal, self.command.leader_lives());
+            let _ = tree.signal(signal, || self.command.leader_lives()).await;
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
-use sandbank_protocol::{CommandId, CommandSpec, Fault, FaultCode, PtySize, SignalRequest};
+use sandbank_protocol::{CommandId, CommandSpec, Fault, FaultCode, PtySize};
 
 use super::{Command, Commands, reader};
 use crate::http::{Counters, Open, RunnerBody, json, query_value, read_json};
@@ -39,7 +39,11 @@ pub(crate) async fn handle(
             return command.stdin().feed(offset, eof, request.into_body()).await.map(|s| json(&s));
         }
         (&Method::POST, Some("signal")) => {
-            command.signal(read_json::<SignalRequest>(request.into_body()).await?)?;
+            let (command, signal) = (command.clone(), read_json(request.into_body()).await?);
+            // To its end, whether or not somebody waits for the answer.
+            let signalling = tokio::task::spawn_local(async move { command.signal(signal).await });
+            let ended = signalling.await;
+            ended.map_err(|error| Fault::new(FaultCode::Internal, error.to_string()))??;
         }
         (&Method::POST, Some("resize")) => {
             command.resize(read_json::<PtySize>(request.into_body()).await?)?;

@@ -10,6 +10,7 @@ mod route;
 mod routes;
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use rustix::fs::{CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use sandbank_protocol::{EgressConfig, RunnerConfig, WorkloadIdentity};
@@ -22,6 +23,8 @@ pub(crate) enum PrepareError {
     NoWorkload,
     #[error("cannot give the workspace to the workload: {0}")]
     Workspace(io::Error),
+    #[error("cannot open {path} to everybody: {error}")]
+    Temporary { path: String, error: io::Error },
     #[error("cannot close the network: failed to {step}: {error}")]
     Kernel { step: &'static str, error: io::Error },
     #[error("the network is not closed as it should be: {0}")]
@@ -37,6 +40,10 @@ pub(crate) fn prepare(config: &RunnerConfig) -> Result<(), PrepareError> {
     if prepare.own_workspace {
         give_workspace(&config.workspace, workload).map_err(PrepareError::Workspace)?;
     }
+    for path in &prepare.open_directories {
+        let failed = |error| PrepareError::Temporary { path: path.clone(), error };
+        open_to_everybody(path).map_err(failed)?;
+    }
     if let Some(egress) = &prepare.egress {
         close(egress)?;
     }
@@ -44,11 +51,20 @@ pub(crate) fn prepare(config: &RunnerConfig) -> Result<(), PrepareError> {
     Ok(())
 }
 
-/// By descriptor, and the directory alone: what is in it is the workload's affair.
-fn give_workspace(path: &str, workload: &WorkloadIdentity) -> io::Result<()> {
+fn directory(path: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_MAGICLINKS;
-    let directory = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?;
+    Ok(rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?)
+}
+
+/// But nobody may remove what is another's.
+fn open_to_everybody(path: &str) -> io::Result<()> {
+    Ok(rustix::fs::fchmod(directory(path)?, Mode::from_raw_mode(0o1777))?)
+}
+
+/// By descriptor, and the directory alone: what is in it is the workload's affair.
+fn give_workspace(path: &str, workload: &WorkloadIdentity) -> io::Result<()> {
+    let directory = directory(path)?;
     if rustix::fs::fstat(&directory)?.st_uid == 0 {
         let (uid, gid) = (Uid::from_raw(workload.uid), Gid::from_raw(workload.gid));
         rustix::fs::fchown(&directory, Some(uid), Some(gid))?;

@@ -33,6 +33,11 @@ pub(super) const HOST_NAME: Check = Check {
     },
 };
 
+pub(super) const IPV4: Check = Check {
+    allowed: "IPv4 addresses, like 203.0.113.7",
+    accepts: |text| text.parse::<std::net::Ipv4Addr>().is_ok(),
+};
+
 pub(super) const ORIGIN: Check = Check {
     allowed: "web origins like https://app.example (scheme, host, optional port, nothing else)",
     accepts: |text| {

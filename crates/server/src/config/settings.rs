@@ -1,6 +1,6 @@
 //! The settings as types, made once at start from the resolved table.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,6 +46,8 @@ pub struct DockerSettings {
     pub host: Option<String>,
     pub runtime: Option<String>,
     pub network: Option<String>,
+    pub host_addresses: Vec<Ipv4Addr>,
+    pub resolvers: Vec<Ipv4Addr>,
     pub default_image: Option<ImageName>,
 }
 
@@ -342,10 +344,14 @@ fn storage(table: &Resolved) -> StorageSettings {
 
 fn docker(table: &Resolved) -> DockerSettings {
     let text = |key| table.text(key).map(str::to_owned);
+    let addresses =
+        |key| table.list(key).into_iter().filter_map(|address| address.parse().ok()).collect();
     DockerSettings {
         host: text("docker.host"),
         runtime: text("docker.runtime"),
         network: text("docker.network"),
+        host_addresses: addresses("docker.host_addresses"),
+        resolvers: addresses("docker.resolvers"),
         default_image: table.text("docker.default_image").and_then(|name| name.parse().ok()),
     }
 }

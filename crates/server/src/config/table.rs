@@ -524,6 +524,28 @@ pub const TABLE: &[Setting] = &[
         help: "Docker network of sandboxes with network. It is made when it is not there; one that is there must be a bridge that keeps containers apart.",
     },
     Setting {
+        key: "docker.host_addresses",
+        env: "SANDBANK_DOCKER_HOST_ADDRESSES",
+        aliases: &[],
+        flag: Some("docker-host-addresses"),
+        kind: Kind::List(checks::IPV4),
+        default: Preset::Computed(
+            "this machine's own where Docker's bridge is on it, else unknown",
+        ),
+        help: "Public addresses of Docker's host, which no sandbox reaches. To be said where the daemon runs in a container or uses a Docker of another machine; a private address says that there is no public one.",
+    },
+    Setting {
+        key: "docker.resolvers",
+        env: "SANDBANK_DOCKER_RESOLVERS",
+        aliases: &[],
+        flag: Some("docker-resolvers"),
+        kind: Kind::List(checks::IPV4),
+        default: Preset::Computed(
+            "as Docker finds them; private ones only where Docker's bridge is on this machine",
+        ),
+        help: "Whom sandboxes with network on Docker ask for names, on port 53, even at private addresses.",
+    },
+    Setting {
         key: "docker.default_image",
         env: "SANDBANK_DOCKER_IMAGE",
         aliases: &[],

@@ -100,9 +100,15 @@ fn docker_is_told_where_it_is_also_by_sandboxd_s_names() {
         ("SANDBOXD_DOCKER_SOCKET", "/var/run/docker.sock"),
         ("SANDBOXD_NETWORK_NAME", "boxes"),
         ("SANDBANK_DOCKER_IMAGE", "python3.13"),
+        ("SANDBANK_DOCKER_HOST_ADDRESSES", "203.0.113.7,203.0.113.8"),
+        ("SANDBANK_DOCKER_RESOLVERS", "10.0.0.2"),
     ]))
     .unwrap();
     assert_eq!(settings.engine, EngineKind::Docker);
+    assert_eq!(settings.docker.host_addresses.len(), 2);
+    assert_eq!(settings.docker.resolvers, [std::net::Ipv4Addr::new(10, 0, 0, 2)]);
+    let wrong = error(&with_env(&[("SANDBANK_DOCKER_RESOLVERS", "resolver.lan")]));
+    assert!(wrong.contains("IPv4"), "{wrong}");
     assert_eq!(settings.docker.host.as_deref(), Some("/var/run/docker.sock"));
     assert_eq!(settings.docker.network.as_deref(), Some("boxes"));
     assert_eq!(settings.docker.default_image.unwrap().as_str(), "python3.13");

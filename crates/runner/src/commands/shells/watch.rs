@@ -40,7 +40,7 @@ impl Script<'_> {
             // The shell says of a job of its own that it was stopped; so only what does not end.
             match round < PLAIN_KILLS {
                 true => send_all(left, libc::SIGKILL, 0),
-                false => drop(kill_all(|| self.started(), 0)),
+                false => drop(kill_all(|| self.started(), 0).await),
             }
             tokio::time::sleep(KILL_POLL).await;
         }
