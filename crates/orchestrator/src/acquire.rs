@@ -112,7 +112,10 @@ async fn make(
     announce(context, row, AcquireSource::Cold);
     let _turn = context.turns.take().await?;
     workspaces::look(context, sandbox).await?;
+    let changes = context.clearance.changes(&spec.image);
+    context.clearance.check(&spec.image)?;
     let machine = context.engine.create(spec).await?;
+    context.clearance.still_holds(&spec.image, changes)?;
     reach(Point::EngineCreated)?;
     context.store.sandboxes().set_state(&row.id, RowState::Running, None).await?;
     workspaces::announce(context, &machine, spec);

@@ -29,7 +29,7 @@ pub(crate) struct Context {
     pub(crate) pool: Pool,
     pub(crate) host_ports: HostPorts,
     pub(crate) acquired: Acquired,
-    pub(crate) clearance: Clearance,
+    pub(crate) clearance: Arc<Clearance>,
     /// Ends the sweep, the filling of the pool, and tests of containment.
     pub(crate) leaving: CancellationToken,
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::acquire::Acquired;
 use crate::clock::{Clock, SystemClock};
-use crate::containment::{self, Clearance, Containment, ImageSource, SelfTest, Tested};
+use crate::containment::{self, Containment, ImageSource, SelfTest, Tested};
 use crate::context::Context;
 use crate::create::Kept;
 use crate::events::EventLog;
@@ -67,7 +67,7 @@ impl Orchestrator {
             pool: Pool::new(&settings.pool),
             host_ports: HostPorts::new(settings.port_range.clone()),
             acquired: Acquired::default(),
-            clearance: Clearance::default(),
+            clearance: Arc::default(),
             leaving: CancellationToken::new(),
             settings,
             engine,

@@ -170,11 +170,12 @@ impl Answer {
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
             let begun = Instant::now();
-            let frame = tokio::time::timeout(self.pace.patience(), self.body.frame()).await;
+            let patience = self.pace.patience();
+            let frame = tokio::time::timeout(patience, self.body.frame()).await;
             let host = || self.host.clone();
             self.pace.waited += begun.elapsed();
             match frame {
-                Err(_) => return Err(self.pace.too_slow(host())),
+                Err(_) => return Err(self.pace.too_slow(host(), patience)),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => {
                     let inner = error.source().map_or_else(|| error.to_string(), |e| e.to_string());

@@ -31,12 +31,12 @@ impl Pace {
         }
     }
 
-    /// After the patience has run out.
-    pub(crate) fn too_slow(&self, host: String) -> RegistryError {
-        match self.bytes {
-            0 => RegistryError::Stalled { host, waited: self.stall },
-            bytes => RegistryError::Slow { host, bytes, waited: self.waited },
+    /// After that much patience has run out.
+    pub(crate) fn too_slow(&self, host: String, patience: Duration) -> RegistryError {
+        if patience == self.stall {
+            return RegistryError::Stalled { host, waited: self.stall };
         }
+        RegistryError::Slow { host, bytes: self.bytes, waited: self.stall * SLOWEST_STALLS }
     }
 }
 
@@ -58,6 +58,9 @@ mod tests {
             pace.came(1);
         }
         assert_eq!(pace.patience(), Duration::ZERO);
-        assert!(matches!(pace.too_slow(String::new()), RegistryError::Slow { .. }));
+        let error = pace.too_slow(String::new(), pace.patience());
+        assert!(matches!(error, RegistryError::Slow { bytes: 2, .. }));
+        let error = Pace::new(second).too_slow(String::new(), second);
+        assert!(matches!(error, RegistryError::Stalled { .. }));
     }
 }

@@ -17,6 +17,7 @@ pub(super) fn docker_settings(settings: &Settings, instance: InstanceId) -> Dock
         network: settings.docker.network.clone(),
         default_image: (!default.is_host()).then_some(default),
         allow_weaker: settings.allow_weaker.clone(),
+        scratch: settings.data_dir.clone(),
         ..DockerSettings::new(instance)
     }
 }

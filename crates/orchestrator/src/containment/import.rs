@@ -1,11 +1,13 @@
-//! An image is attacked as soon as it is here, and nothing is made of it before.
+//! An image is attacked as soon as it is here, and nothing is made of it before. As long as it is
+//! on its way from a registry, sandboxes are made of what its name stood for.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
+use sandbank_engine::{BeforeSwap, EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
 use tokio_util::sync::CancellationToken;
 
+use super::clearance::Withheld;
 use super::{Containment, ProbeStanding, SelfTest, Tested};
 use crate::context::Context;
 use crate::pool;
@@ -26,12 +28,16 @@ pub(crate) async fn import(
     data_dir: &Path,
 ) -> Result<ImageInfo, EngineError> {
     let engine = &*context.engine;
-    let _withheld = context.clearance.withhold(name.clone());
-    pool::clear(context, name).await;
-    let image = match source {
-        ImageSource::Archive(path) => engine.import_image(name, path, tell).await?,
+    let (image, _withheld) = match source {
+        ImageSource::Archive(path) => {
+            let withheld = context.clearance.withhold(name.clone());
+            pool::clear(context, name).await;
+            (engine.import_image(name, path, tell).await?, withheld)
+        }
         ImageSource::Registry(request, cancelled) => {
-            pull(context, name, request, tell, cancelled).await?
+            let pulled = pull(context, name, request, tell, cancelled).await?;
+            pool::clear(context, name).await;
+            pulled
         }
     };
     let refusal = {
@@ -60,15 +66,29 @@ async fn pull(
     request: &PullRequest,
     tell: &(dyn Fn(ImportProgress) + Send + Sync),
     cancelled: &CancellationToken,
-) -> Result<ImageInfo, EngineError> {
+) -> Result<(ImageInfo, Withheld), EngineError> {
     let stop = context.leaving.child_token();
-    let pulling = context.engine.pull_image(name, request, tell, &stop);
+    let withheld = Arc::new(Mutex::new(None));
+    let before_swap: BeforeSwap = {
+        let (withheld, clearance) = (Arc::clone(&withheld), Arc::clone(&context.clearance));
+        let name = name.clone();
+        Arc::new(move || {
+            let mut withheld = withheld.lock().unwrap_or_else(PoisonError::into_inner);
+            withheld.get_or_insert_with(|| clearance.withhold(name.clone()));
+        })
+    };
+    let pulling = context.engine.pull_image(name, request, tell, &stop, &before_swap);
     tokio::pin!(pulling);
-    tokio::select! {
-        pulled = &mut pulling => return pulled,
-        () = cancelled.cancelled() => stop.cancel(),
-    }
-    pulling.await
+    let pulled = tokio::select! {
+        pulled = &mut pulling => pulled?,
+        () = cancelled.cancelled() => {
+            stop.cancel();
+            pulling.await?
+        }
+    };
+    before_swap();
+    let withheld = withheld.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok((pulled, withheld.expect("it was just put there")))
 }
 
 fn failures(report: &Containment) -> String {
