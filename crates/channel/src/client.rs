@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use sandbank_protocol::{
     CommandId, CommandSpec, CommandStatus, DirListing, FILE_STAT_HEADER, Fault, FaultCode,
     FileStat, Hello, MkdirRequest, MoveRequest, PROTOCOL_VERSION, PtySize, SignalRequest, Started,
-    Stats, StdinStatus, Written,
+    Stats, StdinStatus, Written, percent_encoded,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -342,15 +342,7 @@ async fn timed<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, C
     tokio::time::timeout(limit, work).await.map_err(|_| ChannelError::TimedOut(limit))
 }
 
-/// Percent-encodes everything but the unreserved characters.
-fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            out.push(byte as char);
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+/// A path as part of a query.
+fn encode(path: &str) -> String {
+    percent_encoded(path, b"/")
 }

@@ -8,6 +8,13 @@ pub(crate) const DIAL_DEADLINE: Duration = Duration::from_secs(10);
 /// How long the engine may take to begin its answer; then `Unavailable`.
 pub(crate) const API_DEADLINE: Duration = Duration::from_secs(60);
 
+/// How long the engine may neither take a piece of an image nor say a word about it; then the import
+/// ends with `Unavailable`. It is silent while it unpacks a layer that it has whole.
+pub(crate) const IMPORT_STALL: Duration = Duration::from_secs(300);
+
+/// No import takes longer, however slowly it moves.
+pub(crate) const IMPORT_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Of an error's body; the rest is not read.
 pub(crate) const ERROR_BODY_BYTES: usize = 64 << 10;
 

@@ -17,9 +17,8 @@ use bollard::query_parameters::{
     RemoveContainerOptionsBuilder, RemoveVolumeOptions, UploadToContainerOptionsBuilder,
 };
 use futures_util::TryStreamExt;
-use sandbank_engine::EngineError;
+use sandbank_engine::{EngineError, sha256_hex};
 use sandbank_runner_binary::RUNNER;
-use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -37,11 +36,7 @@ const NAME_CHARACTERS: usize = 16;
 /// Of the runner that this daemon brings.
 pub(crate) fn digest() -> &'static str {
     static DIGEST: OnceLock<String> = OnceLock::new();
-    DIGEST.get_or_init(|| hex(RUNNER))
-}
-
-pub(crate) fn hex(program: &[u8]) -> String {
-    Sha256::digest(program).iter().map(|byte| format!("{byte:02x}")).collect()
+    DIGEST.get_or_init(|| sha256_hex(RUNNER))
 }
 
 #[derive(Default)]

@@ -1,8 +1,10 @@
 //! What the daemon's configuration says about the Docker engine.
 
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
 use sandbank_engine::{Control, ImageName, InstanceId};
+use sandbank_image_archive::ImportLimits;
 
 #[derive(Debug, Clone)]
 pub struct DockerSettings {
@@ -24,6 +26,9 @@ pub struct DockerSettings {
     pub allow_weaker: Vec<Control>,
     /// Below which containers have their cgroups. None: where the engine puts them.
     pub cgroup_parent: Option<String>,
+    /// Where archives are uncompressed, to files without a name.
+    pub scratch: PathBuf,
+    pub import_limits: ImportLimits,
 }
 
 impl DockerSettings {
@@ -38,6 +43,8 @@ impl DockerSettings {
             default_image: None,
             allow_weaker: Vec::new(),
             cgroup_parent: None,
+            scratch: std::env::temp_dir(),
+            import_limits: ImportLimits::default(),
         }
     }
 }

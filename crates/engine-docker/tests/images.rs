@@ -27,7 +27,7 @@ async fn archives_become_images_by_what_they_are() {
         };
         let made = test.engine.import_image(&name, archive, &told).await.unwrap();
         assert!(made.digest.unwrap().starts_with("sha256:"));
-        assert_eq!(total.load(Ordering::Relaxed), archive.metadata().unwrap().len());
+        assert_eq!(total.load(Ordering::Relaxed), 2 * archive.metadata().unwrap().len());
         assert_eq!(done.load(Ordering::Relaxed), total.load(Ordering::Relaxed), "{name}");
         let listed = test.engine.images().await.unwrap();
         assert!(listed.iter().any(|found| found.name == name), "{name} in {listed:?}");

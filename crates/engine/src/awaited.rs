@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, Freed,
+    BeforeSwap, Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, Freed,
     ImageInfo, ImageName, ImportProgress, Machine, MachineSpec, MachineStats, PullRequest,
     SandboxId, Stream, WorkspaceId, WorkspaceInfo,
 };
@@ -165,8 +165,9 @@ impl Engine for Awaited {
         request: &PullRequest,
         progress: &(dyn Fn(ImportProgress) + Send + Sync),
         cancelled: &CancellationToken,
+        before_swap: &BeforeSwap,
     ) -> Result<ImageInfo, EngineError> {
-        self.engine()?.pull_image(name, request, progress, cancelled).await
+        self.engine()?.pull_image(name, request, progress, cancelled, before_swap).await
     }
 
     async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +123,9 @@ impl fmt::Debug for RegistryCredentials {
         write!(f, "{}:[redacted]", self.username)
     }
 }
+
+/// Heard right before a name begins to stand for another image, all of which is here.
+pub type BeforeSwap = Arc<dyn Fn() + Send + Sync>;
 
 /// What clearing away has given back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@ mod capabilities;
 mod containment;
 mod control;
 mod death;
+mod digest;
 mod error;
 mod id;
 mod image;
@@ -21,10 +22,12 @@ pub use capabilities::Capabilities;
 pub use containment::{Confinement, Expected, HostFinding};
 pub use control::{Control, ControlReport, Standing};
 pub use death::{Death, DeathWatch};
+pub use digest::{hex, sha256_hex};
 pub use error::EngineError;
 pub use id::{InstanceId, InvalidId, SandboxId};
 pub use image::{
-    Freed, ImageInfo, ImageName, ImportProgress, InvalidImageName, PullRequest, RegistryCredentials,
+    BeforeSwap, Freed, ImageInfo, ImageName, ImportProgress, InvalidImageName, PullRequest,
+    RegistryCredentials,
 };
 pub use machine::{
     DeathCause, Limits, Machine, MachineSpec, MachineState, MachineStats, NetworkMode,
@@ -122,13 +125,15 @@ pub trait Engine: Send + Sync + 'static {
         progress: &(dyn Fn(ImportProgress) + Send + Sync),
     ) -> Result<ImageInfo, EngineError>;
 
-    /// Takes an image from its registry. Cancelled, it fails, and nothing of it is kept.
+    /// Takes an image from its registry; what its name stood for stays in place until all of it is
+    /// here. Cancelled, it fails, and nothing of it is kept.
     async fn pull_image(
         &self,
         _name: &ImageName,
         _request: &PullRequest,
         _progress: &(dyn Fn(ImportProgress) + Send + Sync),
         _cancelled: &CancellationToken,
+        _before_swap: &BeforeSwap,
     ) -> Result<ImageInfo, EngineError> {
         Err(EngineError::Unavailable(format!("the engine {} cannot pull images", self.name())))
     }

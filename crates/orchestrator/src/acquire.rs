@@ -112,7 +112,11 @@ async fn make(
     announce(context, row, AcquireSource::Cold);
     let _turn = sandbox.provider.turns.take().await?;
     workspaces::look(context, sandbox).await?;
+    let clearance = &sandbox.provider.clearance;
+    let changes = clearance.changes(&spec.image);
+    clearance.check(&spec.image)?;
     let machine = sandbox.engine().create(spec).await?;
+    clearance.still_holds(&spec.image, changes)?;
     reach(Point::EngineCreated)?;
     context.store.sandboxes().set_state(&row.id, RowState::Running, None).await?;
     workspaces::announce(context, &machine, spec);

@@ -216,7 +216,10 @@ fn engine_hint(error: &EngineError) -> Option<String> {
                 .into()
         }
         EngineError::ImageNotFound(name) => {
-            format!("pull it with `sandbank image pull {name}`, or import an archive of it")
+            format!(
+                "pull it with `sandbank image pull {name}`, or with `docker pull {name}` where Docker \
+                 makes the sandboxes; or import an archive of it with `sandbank image import`"
+            )
         }
         EngineError::NotPulled { hint, .. } => hint.clone(),
         EngineError::BadImage(_) => "use another image, or have this one made again".into(),

@@ -39,7 +39,7 @@ impl<E: Engine> From<Arc<E>> for Engines {
 pub(crate) struct Provider {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) turns: Turns,
-    pub(crate) clearance: Clearance,
+    pub(crate) clearance: Arc<Clearance>,
     pub(crate) pool: Pool,
 }
 
@@ -54,7 +54,7 @@ impl Provider {
         let pool = settings.pool.iter().filter(|entry| is_ours(&entry.recipe.engine));
         Arc::new(Self {
             turns: Turns::new(settings.concurrent_creates.unwrap_or(advised)),
-            clearance: Clearance::default(),
+            clearance: Arc::default(),
             pool: Pool::new(name, pool),
             engine,
         })

@@ -42,6 +42,7 @@ pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hello;
+mod percent;
 pub mod stats;
 
 pub use command::{
@@ -59,6 +60,7 @@ pub use file::{
 };
 pub use frame::{Frame, FrameDecoder, FrameError, StreamKind};
 pub use hello::{Hello, PROTOCOL_VERSION};
+pub use percent::percent_encoded;
 pub use stats::Stats;
 
 /// The workspace's own path in every sandbox on every engine.

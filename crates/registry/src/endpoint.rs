@@ -146,10 +146,7 @@ impl Endpoint {
         }
         let joint = if realm.contains('?') { '&' } else { '?' };
         let uri = self.uri(&format!("{realm}{joint}{query}"))?;
-        if !self.http.may_go(&self.host, &uri) {
-            let target = clipped(uri.authority().map_or(realm, |authority| authority.as_str()));
-            return Err(RegistryError::WithoutTls { host: self.host.clone(), target });
-        }
+        self.http.may_go(&self.host, &uri)?;
         let ask = Ask { authorization: self.basic(), ..Ask::default() };
         let answer = self.http.get(uri, &ask).await?;
         match answer.status {

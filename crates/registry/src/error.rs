@@ -11,6 +11,8 @@ pub enum RegistryError {
     Unreachable { host: String, reason: String },
     #[error("{host} sent nothing for {}", seconds(.waited))]
     Stalled { host: String, waited: Duration },
+    #[error("{host} sent only {bytes} bytes in {}", seconds(.waited))]
+    Slow { host: String, bytes: u64, waited: Duration },
     #[error("{host} broke off: {reason}")]
     Broken { host: String, reason: String },
     #[error("{host} answered {status}{complaint}")]
@@ -31,6 +33,8 @@ pub enum RegistryError {
     Malformed { what: &'static str, host: String, reason: String },
     #[error("{host} wants to go on at {target}, without TLS")]
     WithoutTls { host: String, target: String },
+    #[error("{host} wants to go on at {target}, which only this machine itself can reach")]
+    Inside { host: String, target: String },
     #[error("the certificates of this machine cannot be read: {0}")]
     NoCertificates(std::io::Error),
     #[error("failed to write a layer: {0}")]
@@ -53,7 +57,10 @@ impl RegistryError {
     /// Whether trying again may help.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Stalled { .. } | Self::Broken { .. } => true,
+            Self::Unreachable { .. }
+            | Self::Stalled { .. }
+            | Self::Slow { .. }
+            | Self::Broken { .. } => true,
             Self::Refused { status, .. } => *status == 429 || *status >= 500,
             _ => false,
         }
@@ -71,7 +78,9 @@ impl RegistryError {
                 "check the name and this machine's network; a registry without TLS must be named in \
                  images.insecure_registries: {host}"
             ),
-            Self::Stalled { .. } | Self::Broken { .. } => "pull it again: nothing of it was kept".to_owned(),
+            Self::Stalled { .. } | Self::Slow { .. } | Self::Broken { .. } => {
+                "pull it again: nothing of it was kept".to_owned()
+            }
             Self::Refused { status: 429, .. } => {
                 "wait, log in with `docker login`, or name a mirror in images.mirrors".to_owned()
             }
@@ -92,6 +101,10 @@ impl RegistryError {
             Self::WithoutTls { target, .. } => {
                 format!("if you trust the way there, name {target} in images.insecure_registries")
             }
+            Self::Inside { target, .. } => format!(
+                "do not use it: no registry has business there; if it is yours, name {target} in \
+                 images.insecure_registries"
+            ),
             Self::NoCertificates(_) => "install them: apt-get install ca-certificates".to_owned(),
             Self::Write(_) => "make room on the disk, then pull it again".to_owned(),
         }

@@ -1,7 +1,7 @@
 //! One request and its answer: redirects, deadlines, bounded bodies.
 
 use std::error::Error as _;
-use std::time::Duration;
+use std::time::Instant;
 
 use ::http::header::{ACCEPT, AUTHORIZATION, LOCATION, RANGE, USER_AGENT};
 use ::http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
@@ -15,6 +15,8 @@ use hyper_util::rt::TokioExecutor;
 
 use crate::error::clipped;
 use crate::limits::{CONNECT_TIMEOUT, REDIRECTS};
+use crate::pace::Pace;
+use crate::settings::{is_inside, is_loopback};
 use crate::{RegistryError, RegistrySettings};
 
 const NAME: &str = concat!("sandbank/", env!("CARGO_PKG_VERSION"));
@@ -53,17 +55,24 @@ impl Http {
     }
 
     /// Whether an answer of `from` may send us to `to`. A registry that is not this machine cannot
-    /// make us ask something here.
-    pub(crate) fn may_go(&self, from: &str, to: &Uri) -> bool {
-        let Some(host) = to.authority().map(|authority| authority.as_str()) else { return false };
-        match to.scheme_str() {
+    /// make us ask something here, and none what only this machine can reach.
+    pub(crate) fn may_go(&self, from: &str, to: &Uri) -> Result<(), RegistryError> {
+        let target = to.authority().map_or("", |authority| authority.as_str());
+        let (host, shown) = (from.to_owned(), clipped(target));
+        let settings = &self.settings;
+        let is_named = settings.insecure.iter().any(|named| named == target);
+        let is_known = is_named || target == from;
+        if !is_known && is_inside(target) && !(is_loopback(target) && is_loopback(from)) {
+            return Err(RegistryError::Inside { host, target: shown });
+        }
+        let may = match to.scheme_str() {
             Some("https") => true,
             Some("http") => {
-                let named = self.settings.insecure.iter().any(|named| named == host);
-                named || (self.settings.is_insecure(host) && self.settings.is_insecure(from))
+                is_named || (settings.is_insecure(target) && settings.is_insecure(from))
             }
             _ => false,
-        }
+        };
+        if may { Ok(()) } else { Err(RegistryError::WithoutTls { host, target: shown }) }
     }
 
     pub(crate) async fn get(&self, uri: Uri, ask: &Ask) -> Result<Answer, RegistryError> {
@@ -74,10 +83,7 @@ impl Http {
                 return Ok(answer);
             }
             let next = answer.location(&uri)?;
-            if !self.may_go(&answer.host, &next) {
-                let target = clipped(next.authority().map_or("", |authority| authority.as_str()));
-                return Err(RegistryError::WithoutTls { host: answer.host, target });
-            }
+            self.may_go(&answer.host, &next)?;
             if next.authority() != uri.authority() {
                 ask.authorization = None;
             }
@@ -108,7 +114,8 @@ impl Http {
         match answer.await {
             Ok(Ok(answer)) => {
                 let (head, body) = answer.into_parts();
-                Ok(Answer { host, status: head.status, headers: head.headers, body, stall })
+                let pace = Pace::new(stall);
+                Ok(Answer { host, status: head.status, headers: head.headers, body, pace })
             }
             Ok(Err(error)) if error.is_connect() => {
                 Err(RegistryError::Unreachable { host, reason: innermost(&error) })
@@ -137,7 +144,7 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     body: Incoming,
-    stall: Duration,
+    pace: Pace,
 }
 
 impl Answer {
@@ -162,12 +169,13 @@ impl Answer {
     /// The next piece of the body; none at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
-            let frame = tokio::time::timeout(self.stall, self.body.frame()).await;
+            let begun = Instant::now();
+            let patience = self.pace.patience();
+            let frame = tokio::time::timeout(patience, self.body.frame()).await;
             let host = || self.host.clone();
+            self.pace.waited += begun.elapsed();
             match frame {
-                Err(_) => {
-                    return Err(RegistryError::Stalled { host: host(), waited: self.stall });
-                }
+                Err(_) => return Err(self.pace.too_slow(host(), patience)),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => {
                     let inner = error.source().map_or_else(|| error.to_string(), |e| e.to_string());
@@ -175,6 +183,7 @@ impl Answer {
                 }
                 Ok(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
+                        self.pace.came(data.len() as u64);
                         return Ok(Some(data));
                     }
                 }

@@ -18,6 +18,7 @@ mod http;
 mod image;
 mod limits;
 mod manifest;
+mod pace;
 mod reference;
 mod settings;
 

@@ -36,6 +36,11 @@ pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// For a connection to a registry.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// What a body must bring in [`SLOWEST_STALLS`] times the time that it may stand still, unless it
+/// ends; a registry that only dribbles would keep a pull going for ever.
+pub(crate) const SLOWEST_BYTES: u64 = 256 << 10;
+pub(crate) const SLOWEST_STALLS: u32 = 2;
+
 /// Written to disk at once.
 pub(crate) const WRITE_BYTES: usize = 1 << 20;
 

@@ -29,11 +29,38 @@ impl RegistrySettings {
     }
 }
 
-fn is_loopback(host: &str) -> bool {
-    let uri = format!("http://{host}/").parse::<http::Uri>();
-    let Some(name) = uri.ok().and_then(|uri| uri.host().map(str::to_owned)) else { return false };
-    let bare = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+/// Of `host[:port]`, without the brackets of an address.
+fn name_of(host: &str) -> Option<String> {
+    let uri = format!("http://{host}/").parse::<http::Uri>().ok()?;
+    let name = uri.host()?.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    Some(name)
+}
+
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let Some(name) = name_of(host) else { return false };
+    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether it names this machine, or what only this machine's own link leads to: services without a
+/// password, and the metadata of clouds.
+pub(crate) fn is_inside(host: &str) -> bool {
+    let Some(name) = name_of(host) else { return true };
+    let name = name.trim_end_matches('.');
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return is_inside_address(address);
+    }
+    // Resolvers read `127.1`, `0x7f.1` and `2130706433` as addresses, too.
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
+        || last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    is_number || name == "localhost" || name.ends_with(".localhost")
+}
+
+fn is_inside_address(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_link_local() || v4.octets()[0] == 0,
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unspecified() || v6.is_unicast_link_local(),
+    }
 }
 
 /// `docker.io=mirror.example:5000`: a host that has images of a registry.
@@ -77,6 +104,38 @@ mod tests {
             ["lan", "lan:5001", "localhost.example", "127.0.0.1.example", "10.0.0.1", "docker.io"]
         {
             assert!(!settings.is_insecure(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn what_only_this_machine_reaches_is_known_however_it_is_written() {
+        for host in [
+            "localhost",
+            "LOCALHOST:80",
+            "a.localhost",
+            "127.0.0.1",
+            "127.1:443",
+            "2130706433",
+            "0x7f.1",
+            "0.0.0.0:80",
+            "169.254.169.254",
+            "[::1]:5000",
+            "[::ffff:169.254.169.254]",
+            "[fe80::1]",
+            "[::]",
+            "",
+        ] {
+            assert!(is_inside(host), "{host}");
+        }
+        for host in [
+            "registry.example",
+            "10.0.0.1:5000",
+            "8.8.8.8",
+            "[2001:db8::1]",
+            "s3.example:443",
+            "lan",
+        ] {
+            assert!(!is_inside(host), "{host}");
         }
     }
 

@@ -16,6 +16,8 @@ enum Answer {
     Whole(String),
     /// A head, and then the same bytes for ever.
     Endless(String),
+    /// A head, and then a byte now and then.
+    Dribble(String),
     /// A head, and then nothing.
     Silence(String),
     /// The first one for whoever sends these words, else the second.
@@ -29,6 +31,9 @@ fn json(body: &str) -> Answer {
 fn status(line: &str, headers: &str) -> Answer {
     Answer::Whole(format!("HTTP/1.1 {line}\r\n{headers}content-length: 0\r\n\r\n"))
 }
+
+/// How long these registries may send nothing.
+const STALL: Duration = Duration::from_millis(300);
 
 struct Fake {
     port: u16,
@@ -52,8 +57,13 @@ impl Fake {
     }
 
     async fn find(&self) -> Result<(), RegistryError> {
-        let settings = RegistrySettings { stall: Duration::from_millis(300), ..Default::default() };
-        let reference = format!("127.0.0.1:{}/app:1", self.port).parse().unwrap();
+        self.find_at("127.0.0.1", &[]).await
+    }
+
+    async fn find_at(&self, host: &str, insecure: &[String]) -> Result<(), RegistryError> {
+        let settings =
+            RegistrySettings { stall: STALL, insecure: insecure.to_vec(), ..Default::default() };
+        let reference = format!("{host}:{}/app:1", self.port).parse().unwrap();
         let credentials = Credentials { username: "me".to_owned(), password: "secret".to_owned() };
         let platform = Platform::of_this_machine();
         Registry::new(settings).find(&reference, Some(credentials), &platform).await.map(drop)
@@ -95,6 +105,13 @@ async fn serve(
                 stream.write_all(&filled(&head)).await?;
                 loop {
                     stream.write_all(&[b' '; 65536]).await?;
+                }
+            }
+            Answer::Dribble(head) => {
+                stream.write_all(&filled(&head)).await?;
+                loop {
+                    stream.write_all(b" ").await?;
+                    tokio::time::sleep(STALL / 3).await;
                 }
             }
             Answer::Behind(..) => unreachable!("there is one level of them"),
@@ -156,6 +173,60 @@ async fn silence_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_registry_that_only_dribbles_is_given_up() {
+    let (manifest, _) = image();
+    let head = "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n".to_owned();
+    let fake = Fake::start(vec![("/manifests/1", Answer::Dribble(head.clone()))]).await;
+    let error = fake.fails().await;
+    assert!(matches!(error, RegistryError::Slow { bytes: 1.., .. }), "{error}");
+    let blobs = vec![("/manifests/1", json(&manifest)), ("/blobs/", Answer::Dribble(head))];
+    let error = Fake::start(blobs).await.fails().await;
+    assert!(matches!(error, RegistryError::Slow { .. }), "{error}");
+}
+
+/// `0.0.0.0` is this machine, too, but nobody takes it for loopback: a registry that is elsewhere.
+#[tokio::test]
+async fn a_registry_elsewhere_sends_us_neither_to_this_machine_nor_to_its_link() {
+    let (manifest, config) = image();
+    let inside = Fake::start(vec![("/else", json(&manifest)), ("/token", json("{}"))]).await;
+    let port = inside.port;
+    let to = |place: &str| status("307 X", &format!("location: {place}/else\r\n"));
+    let realm = |place: &str| {
+        let header = format!("www-authenticate: Bearer realm=\"{place}/token\"\r\n");
+        status("401 Unauthorized", &header)
+    };
+    for place in [
+        format!("http://127.0.0.1:{port}"),
+        format!("https://127.0.0.1:{port}"),
+        format!("https://localhost:{port}"),
+        format!("https://127.1:{port}"),
+        format!("https://[::ffff:127.0.0.1]:{port}"),
+        "http://169.254.169.254".to_owned(),
+        "https://169.254.169.254".to_owned(),
+        "https://[fe80::1]".to_owned(),
+    ] {
+        for answer in [to(&place), realm(&place)] {
+            let fake = Fake::start(vec![("/manifests/1", answer)]).await;
+            let named = [format!("0.0.0.0:{}", fake.port)];
+            let error = fake.find_at("0.0.0.0", &named).await.unwrap_err();
+            assert!(matches!(error, RegistryError::Inside { .. }), "{place}: {error}");
+            assert!(error.hint().contains("images.insecure_registries"));
+        }
+    }
+    assert_eq!(inside.asked.lock().unwrap().len(), 0, "it was asked all the same");
+    // What the operator named is meant.
+    let place = format!("http://127.0.0.1:{port}");
+    let fake = Fake::start(vec![("/manifests/1", to(&place)), ("/blobs/", json(config))]).await;
+    let named = [format!("0.0.0.0:{}", fake.port), format!("127.0.0.1:{port}")];
+    fake.find_at("0.0.0.0", &named).await.unwrap();
+    // A registry on this machine may send us to another one on it, and not to its link.
+    let fake = Fake::start(vec![("/manifests/1", to(&place)), ("/blobs/", json(config))]).await;
+    fake.find().await.unwrap();
+    let fake = Fake::start(vec![("/manifests/1", to("https://169.254.169.254"))]).await;
+    assert!(matches!(fake.fails().await, RegistryError::Inside { .. }));
+}
+
+#[tokio::test]
 async fn redirections_lead_neither_in_circles_nor_to_where_nobody_is_told() {
     let (manifest, config) = image();
     let to = |place: &str| status("307 Temporary Redirect", &format!("location: {place}\r\n"));
@@ -172,8 +243,12 @@ async fn redirections_lead_neither_in_circles_nor_to_where_nobody_is_told() {
     {
         let fake = Fake::start(vec![("/manifests/1", to(place))]).await;
         let error = fake.fails().await;
-        let refused =
-            matches!(error, RegistryError::WithoutTls { .. } | RegistryError::Malformed { .. });
+        let refused = matches!(
+            error,
+            RegistryError::WithoutTls { .. }
+                | RegistryError::Malformed { .. }
+                | RegistryError::Inside { .. }
+        );
         assert!(refused, "{place}: {error}");
     }
     let nowhere = Fake::start(vec![("/manifests/1", status("302 Found", ""))]).await;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of ours each crate may use. Engines never see HTTP, handlers never see an engine's
 /// inside, the runner knows neither: a new arrow is a decision, made here.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
     ("runner", &["channel", "protocol", "rooted-fs"]),
@@ -19,13 +19,25 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("channel", &["protocol"]),
     ("engine", &["protocol"]),
     ("fault-points", &[]),
+    ("image-archive", &["engine"]),
     ("registry", &[]),
     ("seccomp", &[]),
     (
         "engine-native",
-        &["engine", "fault-points", "protocol", "registry", "runner-binary", "seccomp"],
+        &[
+            "engine",
+            "fault-points",
+            "image-archive",
+            "protocol",
+            "registry",
+            "runner-binary",
+            "seccomp",
+        ],
     ),
-    ("engine-docker", &["channel", "engine", "protocol", "runner-binary", "seccomp"]),
+    (
+        "engine-docker",
+        &["channel", "engine", "image-archive", "protocol", "runner-binary", "seccomp"],
+    ),
     ("store", &["engine"]),
     ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),
     ("server", &["channel", "engine", "orchestrator", "protocol", "store"]),

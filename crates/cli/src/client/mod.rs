@@ -15,6 +15,7 @@ mod workspaces;
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response};
+use sandbank_protocol::percent_encoded;
 use serde::de::DeserializeOwned;
 
 pub(crate) use commands::{CommandRequest, CommandStatus, PtySize, ShellScript};
@@ -144,18 +145,9 @@ pub(crate) fn is_loopback(url: &reqwest::Url) -> bool {
     }
 }
 
-/// Percent-encodes one path segment.
+/// One segment of a path.
 fn segment(text: &str) -> String {
-    use std::fmt::Write;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(byte as char);
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    percent_encoded(text, b"")
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub(super) fn docker_settings(settings: &Settings, instance: InstanceId) -> Dock
         resolvers: settings.docker.resolvers.clone(),
         default_image: (!default.is_host()).then_some(default),
         allow_weaker: settings.allow_weaker.clone(),
+        scratch: settings.data_dir.clone(),
         ..DockerSettings::new(instance)
     }
 }

@@ -9,7 +9,7 @@ use sandbank_test_support::wait_for;
 use serde_json::json;
 
 use crate::layers::Layer;
-use crate::place::Place;
+use crate::place::{Place, Said};
 use crate::weak_link::{Fault, WeakLink};
 
 const SIZE: usize = 6 << 20;
@@ -42,6 +42,59 @@ async fn a_registry_that_hangs_is_given_up_and_one_that_only_hung_once_is_not() 
     let slow = WeakLink::before(port, digest, Fault::Hang, PART, 1).await?;
     place.pull_ok(&format!("127.0.0.1:{}/app:1", slow.port), "app").await?;
     ensure!(slow.faults.load(Ordering::SeqCst) == 0, "it never hung");
+    place.daemon.finish().await
+}
+
+/// What `/greeting` of an image says.
+async fn greeting(place: &Place) -> anyhow::Result<String> {
+    let mut command = place.daemon.cli();
+    let words = ["run", "--network", "none", "--image", "app", "--", "/usr/bin/cat", "/greeting"];
+    command.args(words);
+    let said = Said::from(tokio::task::spawn_blocking(move || command.output()).await??);
+    ensure!(said.code == Some(0), "{said:?}");
+    Ok(said.out)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sandboxes_are_made_of_the_old_image_while_the_new_one_is_on_its_way() -> anyhow::Result<()>
+{
+    let Some(mut place) = Place::make().await? else { return Ok(()) };
+    place.daemon.terminate().await?;
+    place.daemon.set("SANDBANK_IMAGE_STALL_TIMEOUT_MS", None);
+    place.daemon.launch().await?;
+    let (cat, large) = (Layer::cat(), Layer::noise("large", SIZE, 14));
+    let (old, new) = (Layer::text("greeting", "old\n"), Layer::text("greeting", "new\n"));
+    place.registry.push("app:1", &[cat.clone(), old]).await?;
+    place.pull_ok(&place.registry.reference("app:1"), "app").await?;
+    place.registry.push("app:1", &[cat, large.clone(), new]).await?;
+    let link = WeakLink::before(place.registry.port, large.digest(), Fault::Wait, PART, 1).await?;
+    let mut pull =
+        place.image(&["pull", &format!("127.0.0.1:{}/app:1", link.port), "--name", "app"]);
+    let pulling = tokio::task::spawn_blocking(move || pull.output());
+    wait_for("the layer to wait", Duration::from_secs(20), || {
+        let passed = link.passed.clone();
+        async move { passed.load(Ordering::SeqCst) as usize >= PART }
+    })
+    .await?;
+    ensure!(greeting(&place).await? == "old\n");
+    ensure!(!pulling.is_finished(), "the pull did not wait: this tests nothing");
+    link.released.notify_one();
+    let said = Said::from(pulling.await??);
+    ensure!(said.code == Some(0), "{said:?}");
+    ensure!(greeting(&place).await? == "new\n");
+    place.daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_only_dribbles_is_given_up_and_leaves_nothing() -> anyhow::Result<()> {
+    let Some(place) = Place::make().await? else { return Ok(()) };
+    let layer = Layer::noise("large", SIZE, 15);
+    place.registry.push("app:1", std::slice::from_ref(&layer)).await?;
+    let (port, digest) = (place.registry.port, layer.digest());
+    let link = WeakLink::before(port, digest, Fault::Dribble, 1000, usize::MAX).await?;
+    let words = ["sent only", "pull it again"];
+    place.refused(&format!("127.0.0.1:{}/app:1", link.port), &words).await?;
+    place.pull_ok(&place.registry.reference("app:1"), "app").await?;
     place.daemon.finish().await
 }
 

@@ -6,6 +6,7 @@
 
 mod broken;
 mod credentials;
+mod docker;
 mod layers;
 mod place;
 mod pruned;

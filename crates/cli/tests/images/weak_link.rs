@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+/// Between two bytes.
+const DRIBBLE: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
@@ -12,6 +17,10 @@ pub(crate) enum Fault {
     Cut,
     /// Nothing comes any more.
     Hang,
+    /// A byte now and then, each before anybody would call it silence.
+    Dribble,
+    /// Nothing comes until the test says so.
+    Wait,
 }
 
 pub(crate) struct WeakLink {
@@ -20,6 +29,8 @@ pub(crate) struct WeakLink {
     pub(crate) passed: Arc<AtomicU64>,
     /// Faults that are still to come.
     pub(crate) faults: Arc<AtomicUsize>,
+    /// Ends the waiting.
+    pub(crate) released: Arc<Notify>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -35,16 +46,19 @@ impl WeakLink {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
         let (passed, faults) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(faults)));
-        let (counted, left) = (passed.clone(), faults.clone());
+        let released = Arc::new(Notify::new());
+        let (counted, left, release) = (passed.clone(), faults.clone(), released.clone());
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (marked, counted, left) = (marked.clone(), counted.clone(), left.clone());
+                let release = release.clone();
                 tokio::spawn(async move {
-                    let _ = pass(client, registry, &marked, (fault, after), &counted, &left).await;
+                    let fault = (fault, after, &*release);
+                    let _ = pass(client, registry, &marked, fault, &counted, &left).await;
                 });
             }
         });
-        Ok(Self { port, passed, faults, task })
+        Ok(Self { port, passed, faults, released, task })
     }
 }
 
@@ -59,7 +73,7 @@ async fn pass(
     mut client: TcpStream,
     registry: u16,
     marked: &str,
-    (fault, after): (Fault, usize),
+    (fault, after, release): (Fault, usize, &Notify),
     passed: &AtomicU64,
     faults: &AtomicUsize,
 ) -> std::io::Result<()> {
@@ -75,7 +89,7 @@ async fn pass(
     let mut server = TcpStream::connect(("127.0.0.1", registry)).await?;
     let asked = text.replacen("\r\n\r\n", "\r\nconnection: close\r\n\r\n", 1);
     server.write_all(asked.as_bytes()).await?;
-    let (mut buffer, mut sent) = (vec![0; 16 << 10], 0);
+    let (mut buffer, mut sent, mut faulty) = (vec![0; 16 << 10], 0, faulty);
     loop {
         let read = server.read(&mut buffer).await?;
         if read == 0 {
@@ -93,6 +107,20 @@ async fn pass(
                 Fault::Cut => return client.shutdown().await,
                 // Until whoever waits for more has left.
                 Fault::Hang => return client.read_u8().await.map(drop),
+                Fault::Dribble => {
+                    for byte in buffer[now..read].chunks(1) {
+                        client.write_all(byte).await?;
+                        tokio::time::sleep(DRIBBLE).await;
+                    }
+                    return Ok(());
+                }
+                Fault::Wait => {
+                    release.notified().await;
+                    faulty = false;
+                    client.write_all(&buffer[now..read]).await?;
+                    sent += read - now;
+                    passed.fetch_add((read - now) as u64, Ordering::SeqCst);
+                }
             }
         }
     }

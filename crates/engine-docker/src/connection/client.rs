@@ -2,6 +2,7 @@
 //! connection, a container's streams and the feed of events.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bollard::errors::Error;
 use bollard::{BollardRequest, ClientVersion, Docker};
@@ -18,7 +19,7 @@ use sandbank_engine::EngineError;
 use super::dial::{Dialer, Wire};
 use super::error::{self, Refusal};
 use super::find::Found;
-use crate::limits::{API_DEADLINE, ERROR_BODY_BYTES};
+use crate::limits::{API_DEADLINE, ERROR_BODY_BYTES, IMPORT_DEADLINE};
 
 /// The oldest API that has all we use: Docker 20.10.
 const OLDEST: (usize, usize) = (1, 41);
@@ -31,7 +32,11 @@ pub(crate) struct Client {
     dialer: Arc<Dialer>,
     /// `/v1.41`
     prefix: String,
+    /// How long an answer may take to begin.
+    deadline: Duration,
     pub(crate) found: Found,
+    /// That containers run on, as image configurations name it.
+    pub(crate) machine: String,
 }
 
 /// A container's streams: what is written is its input, what is read are frames of its output.
@@ -44,9 +49,16 @@ pub(crate) struct Attached {
 impl Client {
     /// Fails when nobody answers, or an engine that is too old.
     pub(crate) async fn connect(found: Found) -> Result<Self, EngineError> {
+        Self::connect_within(found, API_DEADLINE).await
+    }
+
+    pub(crate) async fn connect_within(
+        found: Found,
+        deadline: Duration,
+    ) -> Result<Self, EngineError> {
         let dialer = Dialer::new(found.address.clone())
             .map_err(|error| error::unreachable(&found.address, &error))?;
-        let plain = docker(Arc::clone(&dialer), String::new())?;
+        let plain = docker(Arc::clone(&dialer), String::new(), deadline)?;
         let failed = |error| error::translate(&found.address, "say its version", error);
         let version = plain.version().await.map_err(failed)?;
         let spoken = version.api_version.as_deref().and_then(parse_version).unwrap_or((0, 0));
@@ -58,12 +70,19 @@ impl Client {
         }
         let (major, minor) = spoken.min(NEWEST);
         let prefix = format!("/v{major}.{minor}");
-        let docker = docker(Arc::clone(&dialer), prefix.clone())?;
-        Ok(Self { docker, dialer, prefix, found })
+        let docker = docker(Arc::clone(&dialer), prefix.clone(), deadline)?;
+        let here = || sandbank_image_archive::machine().to_owned();
+        let machine = version.arch.filter(|arch| !arch.is_empty()).unwrap_or_else(here);
+        Ok(Self { docker, dialer, prefix, deadline, found, machine })
     }
 
     pub(crate) fn api(&self) -> &Docker {
         &self.docker
+    }
+
+    /// For what takes as long as it has to send: whoever asks watches it himself.
+    pub(crate) fn patient(&self) -> Docker {
+        self.docker.clone().with_timeout(IMPORT_DEADLINE)
     }
 
     /// For `map_err`: names what the engine was asked to do.
@@ -131,13 +150,13 @@ impl Client {
         step: &'static str,
     ) -> Result<Response<Incoming>, EngineError> {
         let request = request.map_err(|error| self.failed(step)(error.into()))?;
-        let sending = tokio::time::timeout(API_DEADLINE, exchange(&self.dialer, request)).await;
+        let sending = tokio::time::timeout(self.deadline, exchange(&self.dialer, request)).await;
         let sent = sending.unwrap_or(Err(Error::RequestTimeoutError));
         sent.map_err(self.failed(step))
     }
 }
 
-fn docker(dialer: Arc<Dialer>, prefix: String) -> Result<Docker, EngineError> {
+fn docker(dialer: Arc<Dialer>, prefix: String, deadline: Duration) -> Result<Docker, EngineError> {
     let prefix: Arc<str> = prefix.into();
     let transport = move |request: BollardRequest| {
         let (dialer, prefix) = (Arc::clone(&dialer), Arc::clone(&prefix));
@@ -147,7 +166,7 @@ fn docker(dialer: Arc<Dialer>, prefix: String) -> Result<Docker, EngineError> {
     Docker::connect_with_custom_transport(
         transport,
         Some("http://docker"),
-        API_DEADLINE.as_secs(),
+        deadline.as_secs(),
         &newest,
     )
     .map_err(|error| EngineError::Internal(format!("the Docker client cannot be made: {error}")))

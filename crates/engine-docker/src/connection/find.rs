@@ -3,9 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbank_engine::EngineError;
+use sandbank_engine::{EngineError, sha256_hex};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
 use super::address::{Address, TlsFiles};
 
@@ -122,8 +121,7 @@ struct Endpoint {
 }
 
 fn by_context(config: &Path, name: &str, source: &str) -> Result<Found, EngineError> {
-    let digest: String =
-        Sha256::digest(name.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = sha256_hex(name.as_bytes());
     let meta = config.join("contexts/meta").join(&digest).join("meta.json");
     let failed = |why: String| {
         wrong(format!(
@@ -189,7 +187,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let docker = home.path().join(".docker");
         // The digest of "box".
-        let digest: String = Sha256::digest(b"box").iter().map(|b| format!("{b:02x}")).collect();
+        let digest = sha256_hex(b"box");
         let meta = docker.join("contexts/meta").join(&digest);
         std::fs::create_dir_all(&meta).unwrap();
         let text = r#"{"Name":"box","Endpoints":{"docker":{"Host":"tcp://box:99"}}}"#;

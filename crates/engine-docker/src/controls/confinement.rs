@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bollard::models::{ContainerInspectResponse, HostConfig};
 use sandbank_engine::{
     Confinement, Control, EngineError, Expected, HostFinding, MachineSpec, NetworkMode, SandboxId,
+    sha256_hex,
 };
 use sandbank_protocol::egress::EXAMPLES;
 
@@ -128,7 +129,7 @@ fn program(process: Option<&Process>, found: &ContainerInspectResponse) -> HostF
     }
     let recorded = label(found, naming::RUNNER).map(String::as_str).unwrap_or_default();
     match process.map(Process::program) {
-        Some(Ok(program)) if runner_volume::hex(&program) == recorded => {
+        Some(Ok(program)) if sha256_hex(&program) == recorded => {
             finding(probe, true, "read-only, and the one that was built in")
         }
         Some(Ok(_)) => finding(probe, false, "it is not the one that a daemon started"),

@@ -1,59 +1,172 @@
-//! From an archive to an image of the engine, piece by piece.
+//! From an archive to an image of Docker's. Nothing of Docker's changes but the name that was asked
+//! for, and that only at the end.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bollard::query_parameters::{
-    CreateImageOptionsBuilder, ImportImageOptionsBuilder, TagImageOptionsBuilder,
+    CreateImageOptionsBuilder, ImportImageOptionsBuilder, ListImagesOptionsBuilder,
+    RemoveImageOptionsBuilder, TagImageOptionsBuilder,
 };
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt, TryStreamExt};
+use futures_util::{StreamExt, TryStreamExt};
 use sandbank_engine::{EngineError, ImageName, ImportProgress};
-use tokio::sync::mpsc;
+use sandbank_image_archive::ImportLimits;
+use tokio::time::Instant;
 
-use super::archive::{self, Kind};
+use super::checked::{Checked, Rules};
+use super::outgoing::pieces;
 use crate::connection::Client;
 
-/// Of the archive, on the way to the engine.
-const PIECE_BYTES: usize = 256 << 10;
-const PIECES_AHEAD: usize = 4;
-
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What the configuration says about imports.
+pub(crate) struct Importing<'a> {
+    pub(crate) limits: ImportLimits,
+    pub(crate) scratch: &'a Path,
+    /// How long Docker may neither take a piece nor say a word.
+    pub(crate) stall: Duration,
+}
+
+/// How far it is, in halves of the archive's length: looked at, and taken by Docker.
+struct Progress {
+    length: u64,
+    done: AtomicU64,
+    /// Of Docker: pieces taken and words said.
+    signs: AtomicU64,
+}
+
+impl Progress {
+    fn set(&self, begin: u64, part: u64, of: u64) {
+        let part = (part as f64 * self.length as f64 / of.max(1) as f64) as u64;
+        self.done.store((begin + part).min(2 * self.length), Ordering::Relaxed);
+    }
+
+    fn sign(&self) {
+        self.signs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> ImportProgress {
+        let bytes_done = self.done.load(Ordering::Relaxed);
+        ImportProgress { bytes_done, bytes_total: 2 * self.length }
+    }
+}
 
 pub(crate) async fn import(
     client: &Client,
     name: &ImageName,
     path: &Path,
-    progress: &(dyn Fn(ImportProgress) + Send + Sync),
+    importing: &Importing<'_>,
+    tell: &(dyn Fn(ImportProgress) + Send + Sync),
 ) -> Result<(), EngineError> {
-    let bytes_total = std::fs::metadata(path).map_err(EngineError::io("open the archive"))?.len();
-    let (archive, done) = (path.to_owned(), Arc::new(AtomicU64::new(0)));
-    let (kind, _) = tokio::task::spawn_blocking(move || archive::kind(&archive))
-        .await
-        .map_err(|error| EngineError::Internal(error.to_string()))??;
-    let pieces = pieces(path.to_owned(), Arc::clone(&done));
-    let importing = async {
-        match kind {
-            Kind::Root => import_root(client, name, pieces).await,
-            Kind::Images => load(client, name, pieces).await,
-        }
-    };
-    tokio::pin!(importing);
-    let tell =
-        || progress(ImportProgress { bytes_done: done.load(Ordering::Relaxed), bytes_total });
+    let length = std::fs::metadata(path).map_err(EngineError::io("open the archive"))?.len();
+    let (done, signs) = (AtomicU64::new(0), AtomicU64::new(0));
+    let progress = Arc::new(Progress { length, done, signs });
+    let checking = check(client, path.to_owned(), importing, Arc::clone(&progress));
+    let checked = watch(checking, &progress, None, tell).await?;
+    let putting = put(client, name, Arc::new(checked), Arc::clone(&progress));
+    watch(putting, &progress, Some((client, importing.stall)), tell).await?;
+    progress.set(length, 1, 1);
+    tell(progress.now());
+    Ok(())
+}
+
+/// Tells how far it is, and gives up when Docker shows no sign of life.
+async fn watch<T>(
+    work: impl Future<Output = Result<T, EngineError>>,
+    progress: &Progress,
+    stall: Option<(&Client, Duration)>,
+    tell: &(dyn Fn(ImportProgress) + Send + Sync),
+) -> Result<T, EngineError> {
+    tokio::pin!(work);
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
-    let imported = loop {
+    let mut last = (progress.signs.load(Ordering::Relaxed), Instant::now());
+    loop {
         tokio::select! {
-            imported = &mut importing => break imported,
-            _ = ticks.tick() => tell(),
+            done = &mut work => return done,
+            _ = ticks.tick() => tell(progress.now()),
         }
+        let signs = progress.signs.load(Ordering::Relaxed);
+        if signs != last.0 {
+            last = (signs, Instant::now());
+        }
+        if let Some((client, stall)) = stall
+            && last.1.elapsed() > stall
+        {
+            return Err(EngineError::Unavailable(format!(
+                "Docker at {} took nothing of the image and said nothing for {} s",
+                client.found.address,
+                stall.as_secs_f64()
+            )));
+        }
+    }
+}
+
+async fn check(
+    client: &Client,
+    path: PathBuf,
+    importing: &Importing<'_>,
+    progress: Arc<Progress>,
+) -> Result<Checked, EngineError> {
+    let (machine, limits) = (client.machine.clone(), importing.limits);
+    let scratch = importing.scratch.to_owned();
+    let checking = tokio::task::spawn_blocking(move || {
+        let rules = Rules { machine: &machine, limits, scratch: &scratch };
+        Checked::open(&path, &rules, &|looked, of| progress.set(0, looked, of))
+    });
+    checking.await.map_err(|error| EngineError::Internal(error.to_string()))?
+}
+
+/// Sends it, and names it once it is there. What came without being named goes again.
+async fn put(
+    client: &Client,
+    name: &ImageName,
+    checked: Arc<Checked>,
+    progress: Arc<Progress>,
+) -> Result<(), EngineError> {
+    let before = ids(client).await?;
+    let sent = match &checked.plan.digest {
+        Some(digest) => {
+            let loaded = load(client, &checked, &progress).await;
+            loaded.map_err(|error| (Some(format!("sha256:{digest}")), error))
+        }
+        None => import_root(client, &checked, &progress).await.map_err(|error| (None, error)),
     };
-    tell();
-    imported
+    let (left, error) = match sent {
+        Ok(id) => match tag(client, &id, name).await {
+            Ok(()) => return Ok(()),
+            Err(error) => (Some(id), error),
+        },
+        Err(left) => left,
+    };
+    if let Some(id) = left.filter(|id| !before.contains(id)) {
+        remove(client, &id).await;
+    }
+    Err(error)
+}
+
+async fn ids(client: &Client) -> Result<HashSet<String>, EngineError> {
+    let options = ListImagesOptionsBuilder::default().all(true).build();
+    let listed = client.api().list_images(Some(options)).await;
+    let listed = listed.map_err(client.failed("list the images"))?;
+    Ok(listed.into_iter().map(|image| image.id).collect())
+}
+
+async fn tag(client: &Client, id: &str, name: &ImageName) -> Result<(), EngineError> {
+    let (repo, tag) = reference(name);
+    let options = TagImageOptionsBuilder::default().repo(repo).tag(tag).build();
+    let tagged = client.api().tag_image(id, Some(options)).await;
+    tagged.map_err(client.failed("name an image"))
+}
+
+async fn remove(client: &Client, id: &str) {
+    let options = RemoveImageOptionsBuilder::default().build();
+    if let Err(error) = client.api().remove_image(id, Some(options), None).await {
+        // Most often because it never came.
+        tracing::debug!(id, %error, "an image without a name was not removed");
+    }
 }
 
 /// What the engine cannot read is the archive's fault; that it is full or gone is not.
@@ -65,98 +178,62 @@ fn bad(error: EngineError) -> EngineError {
 }
 
 fn reference(name: &ImageName) -> (&str, &str) {
-    name.as_str().rsplit_once(':').unwrap_or((name.as_str(), "latest"))
+    let (repo, tag) = name.as_str().rsplit_once(':').unwrap_or((name.as_str(), "latest"));
+    // The colon was a port's.
+    if tag.contains('/') { (name.as_str(), "latest") } else { (repo, tag) }
 }
 
 async fn import_root(
     client: &Client,
-    name: &ImageName,
-    pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-) -> Result<(), EngineError> {
-    let (repo, tag) = reference(name);
-    let options = CreateImageOptionsBuilder::default().from_src("-").repo(repo).tag(tag).build();
-    let body = bollard::body_try_stream(pieces);
-    let mut told = client.api().create_image(Some(options), Some(body), None);
+    checked: &Arc<Checked>,
+    progress: &Arc<Progress>,
+) -> Result<String, EngineError> {
+    let options = CreateImageOptionsBuilder::default().from_src("-").build();
+    let api = client.patient();
+    let body = bollard::body_try_stream(pieces(Arc::clone(checked), taken(checked, progress)));
+    let mut told = api.create_image(Some(options), Some(body), None);
     let failed = |error| bad(client.failed("import an image")(error));
+    let mut id = None;
     while let Some(line) = told.try_next().await.map_err(failed)? {
-        if let Some(detail) = line.error_detail {
-            return Err(EngineError::BadImage(detail.message.unwrap_or_default()));
-        }
+        progress.sign();
+        id = line.status.filter(|status| status.starts_with("sha256:")).or(id);
     }
-    Ok(())
+    id.ok_or_else(|| EngineError::Internal("Docker did not say what it imported".to_owned()))
 }
 
 async fn load(
     client: &Client,
-    name: &ImageName,
-    pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-) -> Result<(), EngineError> {
-    let options = ImportImageOptionsBuilder::default().build();
-    let body = bollard::body_try_stream(pieces);
-    let mut told = Box::pin(client.api().import_image(options, body, None));
+    checked: &Arc<Checked>,
+    progress: &Arc<Progress>,
+) -> Result<String, EngineError> {
+    // With its progress, which is a sign of life.
+    let options = ImportImageOptionsBuilder::default().quiet(false).build();
+    let api = client.patient();
+    let body = bollard::body_try_stream(pieces(Arc::clone(checked), taken(checked, progress)));
+    let mut told = Box::pin(api.import_image(options, body, None));
     let failed = |error| bad(client.failed("load an image")(error));
-    let mut loaded = Vec::new();
+    let mut loaded = None;
     while let Some(line) = told.next().await {
+        progress.sign();
         let line = line.map_err(failed)?;
-        loaded.extend(line.stream.as_deref().and_then(loaded_name).map(str::to_owned));
+        loaded = line.stream.as_deref().and_then(loaded_id).map(str::to_owned).or(loaded);
     }
-    let [image] = loaded.as_slice() else {
-        let text = format!("there are {} images in it, and one is wanted", loaded.len());
-        return Err(EngineError::BadImage(text));
-    };
-    let (repo, tag) = reference(name);
-    let options = TagImageOptionsBuilder::default().repo(repo).tag(tag).build();
-    let tagged = client.api().tag_image(image, Some(options)).await;
-    tagged.map_err(client.failed("name an image"))
+    loaded.ok_or_else(|| EngineError::BadImage("Docker found no image in it".to_owned()))
 }
 
-fn loaded_name(line: &str) -> Option<&str> {
-    let rest = line.trim().strip_prefix("Loaded image")?;
-    rest.strip_prefix(" ID: ").or_else(|| rest.strip_prefix(": "))
-}
-
-/// The archive without compression that an older engine does not know, read by a thread of its own.
-fn pieces(
-    path: PathBuf,
-    done: Arc<AtomicU64>,
-) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
-    tokio::task::spawn_blocking(move || {
-        let read = || -> io::Result<()> {
-            let mut file = File::open(&path)?;
-            let compression = archive::compression(&mut file)?;
-            let counted = Counted { file, done };
-            let mut reader = archive::reader_of(counted, compression)?;
-            loop {
-                let mut piece = vec![0; PIECE_BYTES];
-                let length = reader.read(&mut piece)?;
-                piece.truncate(length);
-                // The engine may have had enough.
-                if length == 0 || sender.blocking_send(Ok(piece.into())).is_err() {
-                    return Ok(());
-                }
-            }
-        };
-        if let Err(error) = read() {
-            let _ = sender.blocking_send(Err(error));
-        }
-    });
-    futures_util::stream::unfold(receiver, async |mut receiver| {
-        receiver.recv().await.map(|piece| (piece, receiver))
-    })
-}
-
-struct Counted {
-    file: File,
-    done: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let length = self.file.read(buf)?;
-        self.done.fetch_add(length as u64, Ordering::Relaxed);
-        Ok(length)
+/// For every piece that Docker took.
+fn taken(checked: &Arc<Checked>, progress: &Arc<Progress>) -> impl Fn(u64) + Send + 'static {
+    let of = checked.plan.layers.iter().map(|(member, _)| member.size).sum::<u64>();
+    let (progress, sent) = (Arc::clone(progress), AtomicU64::new(0));
+    move |bytes| {
+        let sent = sent.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        progress.set(progress.length, sent, of);
+        progress.sign();
     }
+}
+
+fn loaded_id(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("Loaded image ID: ")
 }
 
 #[cfg(test)]
@@ -165,9 +242,15 @@ mod tests {
 
     #[test]
     fn what_was_loaded_is_read_from_the_engine_s_words() {
-        assert_eq!(loaded_name("Loaded image: a/b:1\n"), Some("a/b:1"));
-        assert_eq!(loaded_name("Loaded image ID: sha256:ab\n"), Some("sha256:ab"));
-        assert_eq!(loaded_name("Loading layer"), None);
+        assert_eq!(loaded_id("Loaded image ID: sha256:ab\n"), Some("sha256:ab"));
+        assert_eq!(loaded_id("Loading layer"), None);
+    }
+
+    #[test]
+    fn a_name_is_a_repository_and_a_tag() {
         assert_eq!(reference(&"a/b".parse().unwrap()), ("a/b", "latest"));
+        assert_eq!(reference(&"a/b:1".parse().unwrap()), ("a/b", "1"));
+        let registry: ImageName = "localhost:5000/a/b".parse().unwrap();
+        assert_eq!(reference(&registry), ("localhost:5000/a/b", "latest"));
     }
 }

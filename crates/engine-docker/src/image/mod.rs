@@ -1,11 +1,14 @@
 //! Images of the engine: which there are, what they say about themselves, and new ones.
 
-mod archive;
+mod checked;
 mod facts;
 mod import;
+mod outgoing;
+#[cfg(test)]
+mod slow_tests;
 
 pub(crate) use facts::{Facts, Images};
-pub(crate) use import::import;
+pub(crate) use import::{Importing, import};
 
 use sandbank_engine::ImageName;
 

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use bollard::query_parameters::RemoveImageOptionsBuilder;
-use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress};
+use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
 
 use super::Parts;
 use crate::connection::status_of;
 use crate::image;
+use crate::limits::IMPORT_STALL;
 
 /// The default one, or the first there is, for all: an engine's images are not ours, may be many,
 /// and every machine is confined in the same way. Those that came by us are tested, too.
@@ -32,7 +33,13 @@ pub(super) async fn import(
     if name.is_host() {
         return Err(EngineError::BadImage("the name host is the native engine's".to_owned()));
     }
-    image::import(&parts.client, name, archive, progress).await?;
+    let settings = &parts.settings;
+    let importing = image::Importing {
+        limits: settings.import_limits,
+        scratch: &settings.scratch,
+        stall: IMPORT_STALL,
+    };
+    image::import(&parts.client, name, archive, &importing, progress).await?;
     parts.images.forget(name);
     let facts = parts.images.resolve(&parts.client, name).await?;
     parts.imported.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
@@ -44,6 +51,21 @@ pub(super) async fn import(
         layers: facts.layers,
         imported_at_ms: now.ok().and_then(|since| u64::try_from(since.as_millis()).ok()),
     })
+}
+
+/// Docker pulls its images itself, with its own credentials, mirrors and proxies.
+pub(super) fn not_pulled(name: &ImageName, request: &PullRequest) -> EngineError {
+    let reference: String =
+        request.reference.chars().filter(|c| !c.is_control() && *c != '`').take(200).collect();
+    let naming = match reference == name.as_str() {
+        true => String::new(),
+        false => format!(", and name it with `docker tag {reference} {name}`"),
+    };
+    EngineError::NotPulled {
+        message: "images are Docker's own here".to_owned(),
+        hint: format!("pull it with `docker pull {reference}`{naming}"),
+        retryable: false,
+    }
 }
 
 pub(super) async fn remove(parts: &Arc<Parts>, name: &ImageName) -> Result<(), EngineError> {

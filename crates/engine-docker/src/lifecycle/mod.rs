@@ -11,6 +11,7 @@
 mod create;
 mod death;
 mod destroy;
+mod emptiness;
 mod events;
 mod images;
 mod list;
@@ -27,9 +28,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use sandbank_engine::{
-    Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, Freed,
-    ImageInfo, ImageName, ImportProgress, Machine, MachineSpec, MachineStats, SandboxId, Stream,
-    WorkspaceId, WorkspaceInfo,
+    BeforeSwap, Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError,
+    Freed, ImageInfo, ImageName, ImportProgress, Machine, MachineSpec, MachineStats, PullRequest,
+    SandboxId, Stream, WorkspaceId, WorkspaceInfo,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -178,6 +179,17 @@ impl Engine for DockerEngine {
         images::import(&self.parts, name, archive, progress).await
     }
 
+    async fn pull_image(
+        &self,
+        name: &ImageName,
+        request: &PullRequest,
+        _progress: &(dyn Fn(ImportProgress) + Send + Sync),
+        _cancelled: &CancellationToken,
+        _before_swap: &BeforeSwap,
+    ) -> Result<ImageInfo, EngineError> {
+        Err(images::not_pulled(name, request))
+    }
+
     /// Docker does not say what that gave back.
     async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {
         images::remove(&self.parts, name).await.map(|()| Freed::default())
@@ -198,6 +210,10 @@ impl Engine for DockerEngine {
 
     async fn remove_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
         workspaces::remove(&self.parts, id).await
+    }
+
+    async fn remove_empty_workspace(&self, id: &WorkspaceId) -> Result<bool, EngineError> {
+        workspaces::remove_empty(&self.parts, id).await
     }
 
     async fn shutdown(&self) {

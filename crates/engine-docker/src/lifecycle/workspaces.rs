@@ -6,8 +6,7 @@ use std::sync::Arc;
 use bollard::query_parameters::{ListVolumesOptionsBuilder, RemoveVolumeOptions};
 use sandbank_engine::{EngineError, SandboxId, WorkspaceId, WorkspaceInfo};
 
-use super::Parts;
-use super::{list, stats};
+use super::{Parts, emptiness, list, stats};
 use crate::connection::status_of;
 use crate::naming;
 
@@ -44,11 +43,28 @@ pub(super) async fn exists(parts: &Parts, id: &WorkspaceId) -> Result<bool, Engi
 /// One lock is between this and a create that wants it.
 pub(super) async fn remove(parts: &Arc<Parts>, id: &WorkspaceId) -> Result<bool, EngineError> {
     let _kept = parts.kept.lock().await;
-    let users = users(parts).await?.into_iter().filter(|(workspace, _)| workspace == id);
-    let by: Vec<SandboxId> = users.map(|(_, user)| user).collect();
+    let by = users_of(parts, id).await?;
     if !by.is_empty() {
         return Err(EngineError::WorkspaceInUse { id: id.clone(), by });
     }
+    remove_volume(parts, id).await
+}
+
+/// One that nobody has and that nothing is in.
+pub(super) async fn remove_empty(
+    parts: &Arc<Parts>,
+    id: &WorkspaceId,
+) -> Result<bool, EngineError> {
+    let _kept = parts.kept.lock().await;
+    let name = naming::kept_volume(&parts.settings.instance, id);
+    let is_used = !users_of(parts, id).await?.is_empty();
+    if is_used || !exists(parts, id).await? || !emptiness::is_empty(parts, &name).await? {
+        return Ok(false);
+    }
+    remove_volume(parts, id).await
+}
+
+async fn remove_volume(parts: &Parts, id: &WorkspaceId) -> Result<bool, EngineError> {
     let name = naming::kept_volume(&parts.settings.instance, id);
     let removed = parts.client.api().remove_volume(&name, None::<RemoveVolumeOptions>).await;
     match removed {
@@ -56,10 +72,15 @@ pub(super) async fn remove(parts: &Arc<Parts>, id: &WorkspaceId) -> Result<bool,
         Err(error) => match status_of(&error).map(|refusal| refusal.status) {
             Some(404) => Ok(false),
             // Somebody else's container has it.
-            Some(409) => Err(EngineError::WorkspaceInUse { id: id.clone(), by }),
+            Some(409) => Err(EngineError::WorkspaceInUse { id: id.clone(), by: Vec::new() }),
             _ => Err(parts.client.failed("remove a volume")(error)),
         },
     }
+}
+
+async fn users_of(parts: &Parts, id: &WorkspaceId) -> Result<Vec<SandboxId>, EngineError> {
+    let users = users(parts).await?.into_iter().filter(|(workspace, _)| workspace == id);
+    Ok(users.map(|(_, user)| user).collect())
 }
 
 async fn users(parts: &Parts) -> Result<Vec<(WorkspaceId, SandboxId)>, EngineError> {

@@ -5,12 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::MemfdFlags;
-
-use super::archive::Archive;
-use super::compression;
-use super::limits::ImportLimits;
-use super::manifest;
-use super::tar_stream::{Skip, TarStream};
+use sandbank_image_archive::{Archive, ImportLimits, Skip, TarStream, compression, machine, plan};
 
 const LIMITS: ImportLimits = ImportLimits { entries: 1000, bytes: 4 << 20, layers: 8 };
 
@@ -24,7 +19,7 @@ pub(crate) fn archives(data: &[u8]) {
     file.write_all(data).expect("memory takes it");
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let Ok(archive) = Archive::open(&path, Path::new("/tmp"), LIMITS, |_| {}) else { return };
-    let Ok(plan) = manifest::plan(&archive) else { return };
+    let Ok(plan) = plan(&archive, machine()) else { return };
     for (member, _) in plan.layers.iter().take(LIMITS.layers) {
         let section = std::io::BufReader::new(archive.section(*member));
         let Ok(decoded) = compression::decoder(section) else { continue };

@@ -8,12 +8,12 @@ use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use sandbank_engine::EngineError;
+use sandbank_engine::{EngineError, hex};
 use sha2::{Digest, Sha256};
 
 use super::limits::HOST_FILE_BYTES;
 use super::skeleton::{self, Builder};
-use super::{Bind, accounts, archive::hex};
+use super::{Bind, accounts};
 
 /// In the root: links are made anew, real directories are bound.
 const ROOT: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];

@@ -1,23 +1,21 @@
 //! Turns an archive into layers and a record: all of it, or nothing.
 
 use std::cell::Cell;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sandbank_engine::{EngineError, ImageName, ImportProgress};
-use sha2::{Digest, Sha256};
+use sandbank_image_archive::compression::{self, Counted};
+use sandbank_image_archive::{
+    Archive, Budget, Format, Hashed, ImportLimits, Member, Plan, TarStream, bad, machine, plan,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::archive::{Archive, Format, Member, hex};
-use super::compression::{self, Counted};
-use super::limits::ImportLimits;
-use super::manifest::{self, Plan};
+use super::layers;
 use super::record::{LayerRecord, Record};
 use super::scratch::{self, Scratch};
-use super::tar_stream::TarStream;
-use super::unpack::{Budget, Unpacker};
-use super::{bad, layers};
+use super::unpack::Unpacker;
 use crate::storage::remove_tree;
 
 /// Progress in bytes of the archive file: half for uncompressing it where that is needed, the
@@ -47,32 +45,6 @@ impl Progress<'_> {
     }
 }
 
-/// Hashes what it passes on, and ends a stream that grows beyond the limit or that nobody wants
-/// any more.
-struct Hashed<'a, R> {
-    inner: R,
-    cancelled: &'a CancellationToken,
-    hash: Sha256,
-    left: u64,
-}
-
-impl<R: Read> Read for Hashed<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancelled.is_cancelled() {
-            return Err(io::Error::other("it was cancelled"));
-        }
-        let read = self.inner.read(buffer)?;
-        self.hash.update(&buffer[..read]);
-        self.left = self
-            .left
-            .checked_sub(read as u64)
-            .ok_or_else(|| io::Error::other("a layer is larger than an image may be"))?;
-        Ok(read)
-    }
-}
-
-impl<R: Read> super::tar_stream::Skip for Hashed<'_, R> {}
-
 /// Tells the size of a layer that an earlier import unpacked.
 pub(super) type KnownLayers<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
@@ -100,7 +72,7 @@ impl Import<'_> {
         progress.tell(0);
         let archive =
             Archive::open(path, self.scratch.path(), self.limits, |bytes| progress.add(bytes))?;
-        let plan = manifest::plan(&archive)?;
+        let plan = plan(&archive, machine())?;
         if plan.layers.len() > self.limits.layers {
             return Err(bad(format!("it has more than {} layers", self.limits.layers)));
         }
@@ -182,8 +154,8 @@ impl Import<'_> {
         let section = Counted::new(archive.section(member), tell);
         let section = BufReader::with_capacity(256 << 10, section);
         let inner = compression::decoder(section)?;
-        let (cancelled, left) = (self.cancelled, self.limits.bytes);
-        let hashed = Hashed { inner, cancelled, hash: Sha256::new(), left };
+        let is_cancelled = || self.cancelled.is_cancelled();
+        let hashed = Hashed::new(inner, self.limits.bytes, &is_cancelled);
         // A layer with a digest needs no end mark to show that it is whole.
         let mut stream = TarStream::new(hashed, archive.format == Format::Rootfs);
         let before = budget.bytes();
@@ -191,7 +163,7 @@ impl Import<'_> {
         let mut rest = stream.into_inner();
         io::copy(&mut rest, &mut io::sink())
             .map_err(|error| bad(format!("it cannot be read to its end: {error}")))?;
-        let id = hex(&rest.hash.finalize());
+        let id = rest.digest();
         if let Some(expected) = expected
             && expected != id
         {

@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use sandbank_engine::EngineError;
+use sandbank_image_archive::{PROGRAMS, bad, elf_machine, machine};
 
-use super::bad;
-use super::manifest::machine;
 use super::unpack::OPAQUE_ATTRIBUTE;
 
 const DIRECTORY: OFlags =
@@ -79,7 +78,7 @@ pub(super) fn read_text(layers: &[PathBuf], dir: &str, name: &str, most: u64) ->
 /// A layer whose programs are for another machine would only fail later, in every sandbox.
 pub(super) fn check_machine(layer: &std::path::Path) -> Result<(), EngineError> {
     let Ok(root) = rustix::fs::openat(CWD, layer, DIRECTORY, Mode::empty()) else { return Ok(()) };
-    for program in ["bin/sh", "usr/bin/env", "bin/busybox", "usr/bin/bash"] {
+    for program in PROGRAMS {
         let path = CString::new(program).expect("it has no NUL");
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
@@ -96,22 +95,4 @@ pub(super) fn check_machine(layer: &std::path::Path) -> Result<(), EngineError> 
         }
     }
     Ok(())
-}
-
-fn elf_machine(head: &[u8; 20]) -> &'static str {
-    let number = match head[5] {
-        2 => u16::from_be_bytes([head[18], head[19]]),
-        _ => u16::from_le_bytes([head[18], head[19]]),
-    };
-    match number {
-        3 => "386",
-        8 => "mips",
-        21 => "ppc64le",
-        22 => "s390x",
-        40 => "arm",
-        62 => "amd64",
-        183 => "arm64",
-        243 => "riscv64",
-        _ => "another machine",
-    }
 }

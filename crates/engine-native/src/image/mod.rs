@@ -14,8 +14,6 @@
 //! ```
 
 mod accounts;
-mod archive;
-mod compression;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod garbage;
@@ -23,13 +21,11 @@ mod host;
 mod import;
 mod layers;
 mod limits;
-mod manifest;
 mod pull;
 mod record;
 mod scratch;
 mod skeleton;
 mod store;
-mod tar_stream;
 mod unpack;
 
 #[cfg(test)]
@@ -37,8 +33,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-use sandbank_engine::EngineError;
 
 pub(crate) use pull::Pulled;
 pub(crate) use store::ImageStore;
@@ -62,8 +56,4 @@ pub(crate) struct Bind {
     pub(crate) source: PathBuf,
     /// Absolute in the root; exists in the skeleton.
     pub(crate) target: PathBuf,
-}
-
-fn bad(reason: impl Into<String>) -> EngineError {
-    EngineError::BadImage(reason.into())
 }

@@ -8,13 +8,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 
 use sandbank_engine::{EngineError, ImageName, ImportProgress};
+use sandbank_image_archive::limits::DISK_RESERVE_BYTES;
+use sandbank_image_archive::{Archive, Member, Plan, bad, configured, machine};
 use sandbank_registry::{Image, Layer, Room};
 
-use super::archive::{Archive, Member};
-use super::bad;
 use super::import::{Import, KnownLayers};
-use super::limits::DISK_RESERVE_BYTES;
-use super::manifest::{self, Plan};
 use super::record::Record;
 use super::store::ImageStore;
 
@@ -62,7 +60,7 @@ impl ImageStore {
         let copy = file.try_clone().map_err(EngineError::io(step))?;
         let archive = Archive::assembled(copy, end, members);
         let names = image.layers.iter().map(|layer| blob(&layer.digest)).collect();
-        let plan = manifest::configured(&archive, &blob(&image.config_digest), names)?;
+        let plan = configured(&archive, &blob(&image.config_digest), names, machine())?;
         let file = Arc::new(file);
         let (missing, here) = self.missing(image, &plan, &file)?;
         let needed = missing.iter().map(|(layer, _)| layer.size).sum();

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use sandbank_engine::{EngineError, Freed, ImageInfo, ImageName, ImportProgress, SandboxId};
+use sandbank_engine::{EngineError, Freed, ImageInfo, ImageName, ImportProgress, SandboxId, hex};
+use sandbank_image_archive::{ImportLimits, bad};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use super::archive::hex;
 use super::host::HostPieces;
 use super::import::{Import, KnownLayers};
-use super::limits::{ImportLimits, LOCK_PATIENCE};
+use super::limits::LOCK_PATIENCE;
 use super::pull::Pulled;
 use super::record::{self, Record};
 use super::scratch::{self, Scratch};
-use super::{ResolvedImage, bad, skeleton};
+use super::{ResolvedImage, skeleton};
 use crate::storage::remove_tree;
 
 pub(super) const HOST_SKELETON: &str = "host-";
@@ -35,6 +35,9 @@ pub(super) fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
     // The guarded truth is on disk, so a panic elsewhere leaves nothing half-changed here.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Puts the layers in place.
+type Unpack<'a> = &'a dyn Fn(&Import<'_>, KnownLayers<'_>) -> Result<Record, EngineError>;
 
 /// Held by an import, whose layers no record names yet, in whatever process.
 pub(super) struct Importing(
@@ -136,7 +139,7 @@ impl ImageStore {
         progress: &dyn Fn(ImportProgress),
     ) -> Result<ImageInfo, EngineError> {
         let never = CancellationToken::new();
-        self.add(name, &never, &|import, known| import.run(name, archive, progress, known))
+        self.add(name, &never, &|| {}, &|import, known| import.run(name, archive, progress, known))
     }
 
     /// The same for an image whose layers were pulled. Ends early once `cancelled`.
@@ -146,8 +149,10 @@ impl ImageStore {
         pulled: &Pulled,
         progress: &dyn Fn(ImportProgress),
         cancelled: &CancellationToken,
+        before_swap: &dyn Fn(),
     ) -> Result<ImageInfo, EngineError> {
-        self.add(name, cancelled, &|import, known| pulled.unpack(import, name, progress, known))
+        let unpack: Unpack<'_> = &|import, known| pulled.unpack(import, name, progress, known);
+        self.add(name, cancelled, before_swap, unpack)
     }
 
     /// Whether an image may be called so.
@@ -162,12 +167,16 @@ impl ImageStore {
         &self,
         name: &ImageName,
         cancelled: &CancellationToken,
-        unpack: &dyn Fn(&Import<'_>, KnownLayers<'_>) -> Result<Record, EngineError>,
+        before_swap: &dyn Fn(),
+        unpack: Unpack<'_>,
     ) -> Result<ImageInfo, EngineError> {
         self.check_name(name)?;
         let _importing = self.lock_imports()?;
         let imported = self.import_layers(cancelled, unpack);
-        let result = imported.and_then(|new| self.name_image(name, new));
+        let result = imported.and_then(|new| {
+            before_swap();
+            self.name_image(name, new)
+        });
         if result.is_err()
             && let Err(error) = self.collect_garbage()
         {
@@ -185,7 +194,7 @@ impl ImageStore {
     fn import_layers(
         &self,
         cancelled: &CancellationToken,
-        unpack: &dyn Fn(&Import<'_>, KnownLayers<'_>) -> Result<Record, EngineError>,
+        unpack: Unpack<'_>,
     ) -> Result<Record, EngineError> {
         let known = self.known_layers()?;
         let layers = self.dir.join("layers");

@@ -16,12 +16,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sandbank_engine::EngineError;
+use sandbank_image_archive::{Budget, Entry, Kind, Skip, TarStream, bad};
 
-use super::bad;
-use super::limits::{
-    DEPTH, DISK_CHECK_BYTES, DISK_RESERVE_BYTES, HIGHEST_ID, ImportLimits, NAME_BYTES, PATH_BYTES,
-};
-use super::tar_stream::{Entry, Kind, Skip, TarError, TarStream};
+use super::limits::{DEPTH, HIGHEST_ID, NAME_BYTES, PATH_BYTES};
 use crate::storage::remove_tree_at;
 
 const NOBODY: u32 = 65_534;
@@ -34,59 +31,6 @@ const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const CONFINED: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-
-impl From<TarError> for EngineError {
-    fn from(error: TarError) -> Self {
-        bad(error.to_string())
-    }
-}
-
-/// What all layers of one import may still take.
-pub(super) struct Budget {
-    limits: ImportLimits,
-    entries: u64,
-    bytes: u64,
-    until_check: u64,
-}
-
-impl Budget {
-    pub(super) fn new(limits: ImportLimits) -> Self {
-        Self { limits, entries: 0, bytes: 0, until_check: 0 }
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn take_entry(&mut self) -> Result<(), EngineError> {
-        self.entries += 1;
-        if self.entries > self.limits.entries {
-            return Err(bad(format!("it has more than {} entries", self.limits.entries)));
-        }
-        Ok(())
-    }
-
-    /// Before writing `bytes` to the file system of `fd`.
-    pub(super) fn take_bytes(&mut self, bytes: u64, fd: impl AsFd) -> Result<(), EngineError> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > self.limits.bytes {
-            return Err(bad(format!("it unpacks to more than {} bytes", self.limits.bytes)));
-        }
-        if self.until_check >= bytes {
-            self.until_check -= bytes;
-            return Ok(());
-        }
-        self.until_check = DISK_CHECK_BYTES;
-        let stat = rustix::fs::fstatvfs(fd).map_err(io("measure the free space"))?;
-        let free = stat.f_bavail * stat.f_frsize;
-        if free < DISK_RESERVE_BYTES {
-            return Err(EngineError::StorageFull(format!(
-                "unpacking stopped with {free} bytes free; {DISK_RESERVE_BYTES} are kept in reserve"
-            )));
-        }
-        Ok(())
-    }
-}
 
 fn io(step: &'static str) -> impl FnOnce(Errno) -> EngineError {
     move |errno| EngineError::io(step)(errno.into())

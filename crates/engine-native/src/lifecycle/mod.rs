@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandbank_engine::{
-    Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, Freed,
-    ImageInfo, ImageName, ImportProgress, Machine, MachineSpec, MachineStats, PullRequest,
+    BeforeSwap, Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError,
+    Freed, ImageInfo, ImageName, ImportProgress, Machine, MachineSpec, MachineStats, PullRequest,
     SandboxId, Stream, WorkspaceId, WorkspaceInfo,
 };
 use tokio_util::sync::CancellationToken;
@@ -198,8 +198,9 @@ impl Engine for NativeEngine {
         request: &PullRequest,
         progress: &(dyn Fn(ImportProgress) + Send + Sync),
         cancelled: &CancellationToken,
+        before_swap: &BeforeSwap,
     ) -> Result<ImageInfo, EngineError> {
-        pull::pull(&self.parts, name, request, progress, cancelled).await
+        pull::pull(&self.parts, name, request, progress, cancelled, before_swap).await
     }
 
     async fn remove_image(&self, name: &ImageName) -> Result<Freed, EngineError> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
+use sandbank_engine::{BeforeSwap, EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
 use sandbank_registry::{
     CONCURRENT_DOWNLOADS, Credentials, Image, Platform, Reference, Registry, RegistryError,
 };
@@ -25,6 +25,7 @@ pub(super) async fn pull(
     request: &PullRequest,
     tell: Tell<'_>,
     cancelled: &CancellationToken,
+    before_swap: &BeforeSwap,
 ) -> Result<ImageInfo, EngineError> {
     parts.images.check_name(name)?;
     let fetching = cancelled.run_until_cancelled(fetch(parts, request, tell));
@@ -32,9 +33,11 @@ pub(super) async fn pull(
     let (steps, mut told) = mpsc::unbounded_channel();
     let unpacking = {
         let (parts, name, cancelled) = (Arc::clone(parts), name.clone(), cancelled.clone());
+        let before_swap = Arc::clone(before_swap);
         blocking(move || {
             let report = |step| _ = steps.send(step);
-            let imported = parts.images.import_pulled(&name, &pulled, &report, &cancelled);
+            let imported =
+                parts.images.import_pulled(&name, &pulled, &report, &cancelled, &*before_swap);
             parts.image_trees.forget(&name);
             imported
         })

@@ -1,7 +1,8 @@
 //! Whether sandboxes may be made: not before what would hold them was attacked.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandbank_engine::ImageName;
 
@@ -17,6 +18,8 @@ pub(crate) struct Clearance {
     withheld: Mutex<Option<String>>,
     /// Images of which none may be made: they are on their way, or not tested yet.
     images: Mutex<Vec<ImageName>>,
+    /// How often each was withheld: whatever was begun before is of another image now.
+    changes: Mutex<HashMap<ImageName, u64>>,
     /// Held while there are canaries: the sweep would take them for machines without an owner.
     pub(crate) canaries: tokio::sync::Mutex<()>,
 }
@@ -31,23 +34,41 @@ impl Clearance {
         reason.map_or(Ok(()), |reason| Err(OrchestratorError::Untested(reason)))
     }
 
+    /// For [`Clearance::still_holds`], after a machine of it was made.
+    pub(crate) fn changes(&self, image: &ImageName) -> u64 {
+        lock(&self.changes).get(image).copied().unwrap_or(0)
+    }
+
+    /// Whether the image that a machine was made of is the one that was cleared before.
+    pub(crate) fn still_holds(
+        &self,
+        image: &ImageName,
+        changes: u64,
+    ) -> Result<(), OrchestratorError> {
+        if self.changes(image) == changes {
+            return Ok(());
+        }
+        Err(OrchestratorError::Untested(format!("the image {image} is being replaced or removed")))
+    }
+
     pub(crate) fn set(&self, withheld: Option<String>) {
         *lock(&self.withheld) = withheld;
     }
 
     /// Nothing is made of this image for as long as the answer lives.
-    pub(crate) fn withhold(&self, image: ImageName) -> Withheld<'_> {
+    pub(crate) fn withhold(self: &Arc<Self>, image: ImageName) -> Withheld {
         lock(&self.images).push(image.clone());
-        Withheld { clearance: self, image }
+        *lock(&self.changes).entry(image.clone()).or_default() += 1;
+        Withheld { clearance: Arc::clone(self), image }
     }
 }
 
-pub(crate) struct Withheld<'a> {
-    clearance: &'a Clearance,
+pub(crate) struct Withheld {
+    clearance: Arc<Clearance>,
     image: ImageName,
 }
 
-impl Drop for Withheld<'_> {
+impl Drop for Withheld {
     fn drop(&mut self) {
         let mut images = lock(&self.clearance.images);
         if let Some(place) = images.iter().position(|image| *image == self.image) {
@@ -99,7 +120,7 @@ mod tests {
 
     #[test]
     fn nothing_is_made_of_an_image_that_is_on_its_way() {
-        let clearance = Clearance::default();
+        let clearance = Arc::new(Clearance::default());
         let (new, other): (ImageName, ImageName) = ("new".parse().unwrap(), ImageName::host());
         let (first, second) = (clearance.withhold(new.clone()), clearance.withhold(new.clone()));
         drop(first);
@@ -108,6 +129,10 @@ mod tests {
         clearance.check(&other).unwrap();
         drop(second);
         clearance.check(&new).unwrap();
+        // What was begun before the change is of nobody knows which image.
+        assert!(clearance.still_holds(&new, 0).is_err());
+        clearance.still_holds(&new, clearance.changes(&new)).unwrap();
+        clearance.still_holds(&other, 0).unwrap();
         clearance.set(Some("no test".to_owned()));
         assert!(clearance.check(&other).is_err());
     }

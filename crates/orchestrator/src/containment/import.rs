@@ -1,10 +1,13 @@
-//! An image is attacked as soon as it is here, and nothing is made of it before.
+//! An image is attacked as soon as it is here, and nothing is made of it before. As long as it is
+//! on its way from a registry, sandboxes are made of what its name stood for.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use sandbank_engine::{Engine, EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
+use sandbank_engine::{BeforeSwap, EngineError, ImageInfo, ImageName, ImportProgress, PullRequest};
 use tokio_util::sync::CancellationToken;
 
+use super::clearance::Withheld;
 use super::{Containment, ProbeStanding, SelfTest, Tested};
 use crate::context::Context;
 use crate::pool;
@@ -27,12 +30,16 @@ pub(crate) async fn import(
     data_dir: &Path,
 ) -> Result<ImageInfo, EngineError> {
     let engine = &*provider.engine;
-    let _withheld = provider.clearance.withhold(name.clone());
-    pool::clear(context, provider, name).await;
-    let image = match source {
-        ImageSource::Archive(path) => engine.import_image(name, path, tell).await?,
+    let (image, _withheld) = match source {
+        ImageSource::Archive(path) => {
+            let withheld = provider.clearance.withhold(name.clone());
+            pool::clear(context, provider, name).await;
+            (engine.import_image(name, path, tell).await?, withheld)
+        }
         ImageSource::Registry(request, cancelled) => {
-            pull(context, engine, name, request, tell, cancelled).await?
+            let pulled = pull(context, provider, name, request, tell, cancelled).await?;
+            pool::clear(context, provider, name).await;
+            pulled
         }
     };
     let refusal = {
@@ -57,20 +64,34 @@ pub(crate) async fn import(
 /// Ends early when the daemon leaves, too. Never dropped half-way: an image that is there is tested.
 async fn pull(
     context: &Context,
-    engine: &dyn Engine,
+    provider: &Provider,
     name: &ImageName,
     request: &PullRequest,
     tell: &(dyn Fn(ImportProgress) + Send + Sync),
     cancelled: &CancellationToken,
-) -> Result<ImageInfo, EngineError> {
+) -> Result<(ImageInfo, Withheld), EngineError> {
     let stop = context.leaving.child_token();
-    let pulling = engine.pull_image(name, request, tell, &stop);
+    let withheld = Arc::new(Mutex::new(None));
+    let before_swap: BeforeSwap = {
+        let (withheld, clearance) = (Arc::clone(&withheld), Arc::clone(&provider.clearance));
+        let name = name.clone();
+        Arc::new(move || {
+            let mut withheld = withheld.lock().unwrap_or_else(PoisonError::into_inner);
+            withheld.get_or_insert_with(|| clearance.withhold(name.clone()));
+        })
+    };
+    let pulling = provider.engine.pull_image(name, request, tell, &stop, &before_swap);
     tokio::pin!(pulling);
-    tokio::select! {
-        pulled = &mut pulling => return pulled,
-        () = cancelled.cancelled() => stop.cancel(),
-    }
-    pulling.await
+    let pulled = tokio::select! {
+        pulled = &mut pulling => pulled?,
+        () = cancelled.cancelled() => {
+            stop.cancel();
+            pulling.await?
+        }
+    };
+    before_swap();
+    let withheld = withheld.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok((pulled, withheld.expect("it was just put there")))
 }
 
 fn failures(report: &Containment) -> String {

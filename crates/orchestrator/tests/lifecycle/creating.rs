@@ -154,3 +154,35 @@ async fn a_caller_that_goes_away_leaves_a_whole_sandbox() {
     let again = world.try_create(request("chat:1")).await.unwrap();
     assert_eq!((again.id, again.created), (id, false));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_made_while_its_image_changes_is_not_handed_out() {
+    let world = World::new(settings()).await;
+    let gate = world.engine.create_gate.acquire_many(1000).await.unwrap();
+    let creating = |image: &str| {
+        let (daemon, mut asked) = (world.daemon(), request(image));
+        asked.image = image.parse().unwrap();
+        tokio::spawn(async move { daemon.create(asked).await })
+    };
+    let (changed, other) = (creating("changed"), creating("other"));
+    eventually("both to be made", SOON, || async {
+        (world.engine.creates.load(Ordering::SeqCst) == 2).then_some(())
+    })
+    .await
+    .unwrap();
+    // Nobody knows which of the two images the machine is of.
+    let (name, place) = ("changed".parse().unwrap(), std::path::PathBuf::from("/x"));
+    let failed = world
+        .run(|daemon| async move { daemon.import_image(&name, &place, &|_| (), &place).await })
+        .await;
+    assert!(failed.is_err(), "this engine has no images to change");
+    drop(gate);
+    let refused = changed.await.unwrap().unwrap_err();
+    assert!(matches!(refused, OrchestratorError::Untested(_)), "{refused}");
+    let made = other.await.unwrap().unwrap().id;
+    eventually("the machine of it to go", SOON, || async {
+        (world.engine.ids() == [made.clone()]).then_some(())
+    })
+    .await
+    .unwrap();
+}

@@ -2,12 +2,10 @@
 
 use std::io::Write;
 
+use sandbank_engine::sha256_hex;
+use sandbank_image_archive::machine;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tar::{EntryType, Header};
-
-use crate::image::archive::hex;
-use crate::image::manifest::machine;
 
 pub(super) struct Tar(Vec<u8>);
 
@@ -124,7 +122,7 @@ pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    sha256_hex(bytes)
 }
 
 pub(super) struct Saved {

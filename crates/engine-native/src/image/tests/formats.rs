@@ -253,3 +253,18 @@ fn images_for_another_machine_are_refused() {
     program[18] = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
     fixture.import("own", shell(&program)).unwrap();
 }
+
+#[test]
+fn an_owner_that_is_left_blank_is_root() {
+    let fixture = Fixture::new();
+    let mut blank = super::archives::header(EntryType::Regular, b"usr/file", 0);
+    blank.as_mut_bytes()[108..124].fill(0);
+    blank.set_cksum();
+    let mut archive = blank.as_bytes().to_vec();
+    archive.resize(archive.len() + 1024, 0);
+    let image = fixture.import_bytes("blank", &archive).unwrap();
+    assert_eq!(image.layers, 1);
+    let layer = fixture.store.dir.join("layers").join(sha256(&archive)).join("usr/file");
+    let file = std::fs::metadata(layer).unwrap();
+    assert_eq!((file.uid(), file.gid()), (0, 0));
+}

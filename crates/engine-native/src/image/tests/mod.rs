@@ -13,8 +13,8 @@ use sandbank_engine::{EngineError, ImageInfo, ImageName};
 use tempfile::TempDir;
 
 use self::archives::Tar;
-use super::limits::ImportLimits;
 use super::{ImageStore, ResolvedImage};
+use sandbank_image_archive::ImportLimits;
 
 /// A store with a directory beside it whose content no import may touch.
 struct Fixture {

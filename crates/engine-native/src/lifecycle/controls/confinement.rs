@@ -8,11 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use sandbank_engine::{
     Confinement, Control, EngineError, Expected, HostFinding, Limits, MachineSpec, NetworkMode,
-    SandboxId, kernel_files,
+    SandboxId, kernel_files, sha256_hex,
 };
 use sandbank_protocol::{CgroupVersion, egress};
 use sandbank_runner_binary::RUNNER;
-use sha2::{Digest, Sha256};
 
 use super::Parts;
 use super::posture::Posture;
@@ -59,11 +58,7 @@ pub(in crate::lifecycle) fn key(parts: &Parts) -> String {
 /// Of the runner that machines are started with.
 pub(in crate::lifecycle) fn runner_digest() -> &'static str {
     static DIGEST: OnceLock<String> = OnceLock::new();
-    DIGEST.get_or_init(|| digest(RUNNER))
-}
-
-fn digest(program: &[u8]) -> String {
-    Sha256::digest(program).iter().map(|byte| format!("{byte:02x}")).collect()
+    DIGEST.get_or_init(|| sha256_hex(RUNNER))
 }
 
 fn names(controls: impl Iterator<Item = Control>) -> String {
@@ -187,7 +182,7 @@ fn program(pid: i32, recorded: &str) -> io::Result<HostFinding> {
     file.read_to_end(&mut program)?;
     Ok(if program == RUNNER {
         finding(probe, true, "sealed, and the one that was built in")
-    } else if digest(&program) == recorded {
+    } else if sha256_hex(&program) == recorded {
         finding(probe, true, "sealed, and the one that an earlier daemon started")
     } else {
         finding(probe, false, "sealed, but no daemon started it")
@@ -289,7 +284,7 @@ mod tests {
                 .spawn()
                 .unwrap();
         let pid = running.id() as i32;
-        let recorded = program(pid, &digest(&bytes)).unwrap();
+        let recorded = program(pid, &sha256_hex(&bytes)).unwrap();
         let found = [runner_digest(), ""].map(|other| program(pid, other).unwrap());
         running.kill().unwrap();
         running.wait().unwrap();

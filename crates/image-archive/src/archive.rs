@@ -6,26 +6,23 @@ use std::io::{self, BufReader, Read, Seek, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use sandbank_engine::EngineError;
-use sha2::{Digest, Sha256};
+use sandbank_engine::{EngineError, sha256_hex};
 
-use super::bad;
-use super::compression::{self, Compression, Counted};
-use super::limits::{JSON_BYTES, MEMBERS};
-use super::tar_stream::{Kind, Skip, TarStream};
-use super::unpack::Budget;
+use crate::compression::{self, Compression, Counted};
+use crate::limits::{JSON_BYTES, MEMBERS};
+use crate::{Budget, ImportLimits, Kind, Skip, TarStream, bad};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub enum Format {
     Rootfs,
     DockerSave,
     OciLayout,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) offset: u64,
-    pub(super) size: u64,
+pub struct Member {
+    pub offset: u64,
+    pub size: u64,
 }
 
 enum Indexed {
@@ -33,10 +30,10 @@ enum Indexed {
     Link(String),
 }
 
-pub(super) struct Archive {
+pub struct Archive {
     file: File,
-    pub(super) length: u64,
-    pub(super) format: Format,
+    pub length: u64,
+    pub format: Format,
     /// Files of a `docker save` or OCI archive by their clean names; empty for a root file system.
     members: HashMap<String, Indexed>,
 }
@@ -131,10 +128,10 @@ const ROOT_NAMES: [&str; 5] = ["bin", "etc", "lib", "sbin", "usr"];
 
 impl Archive {
     /// `tell` hears how many compressed bytes were read.
-    pub(super) fn open(
+    pub fn open(
         path: &Path,
         scratch: &Path,
-        limits: super::limits::ImportLimits,
+        limits: ImportLimits,
         tell: impl FnMut(u64),
     ) -> Result<Self, EngineError> {
         let mut file = open_file(path)?;
@@ -150,7 +147,7 @@ impl Archive {
     }
 
     /// One that was put together from blobs whose places are known.
-    pub(super) fn assembled(file: File, length: u64, blobs: HashMap<String, Member>) -> Self {
+    pub fn assembled(file: File, length: u64, blobs: HashMap<String, Member>) -> Self {
         let members = blobs.into_iter().map(|(name, member)| (name, Indexed::File(member)));
         Self { file, length, format: Format::OciLayout, members: members.collect() }
     }
@@ -202,7 +199,7 @@ impl Archive {
     }
 
     /// A member by name. Older `docker save` archives use links for repeated layers.
-    pub(super) fn member(&self, name: &str) -> Result<Member, EngineError> {
+    pub fn member(&self, name: &str) -> Result<Member, EngineError> {
         let name = clean(name.as_bytes()).unwrap_or_default();
         let found = match self.members.get(&name) {
             Some(Indexed::Link(target)) => self.members.get(target),
@@ -215,16 +212,16 @@ impl Archive {
     }
 
     /// All of a root file system archive.
-    pub(super) fn whole(&self) -> Member {
+    pub fn whole(&self) -> Member {
         Member { offset: 0, size: self.length }
     }
 
-    pub(super) fn section(&self, member: Member) -> Section<'_> {
+    pub fn section(&self, member: Member) -> Section<'_> {
         Section { file: &self.file, offset: member.offset, left: member.size }
     }
 
     /// Reads a small member; one that is named by its digest must have it.
-    pub(super) fn read_json<T: serde::de::DeserializeOwned>(
+    pub(crate) fn read_json<T: serde::de::DeserializeOwned>(
         &self,
         name: &str,
     ) -> Result<(T, String), EngineError> {
@@ -236,7 +233,7 @@ impl Archive {
         self.section(member)
             .read_to_end(&mut content)
             .map_err(|error| bad(format!("{name:?} cannot be read: {error}")))?;
-        let digest = hex(&Sha256::digest(&content));
+        let digest = sha256_hex(&content);
         if let Some(expected) = name.strip_prefix("blobs/sha256/")
             && expected != digest
         {
@@ -248,12 +245,8 @@ impl Archive {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Part of a file, read without moving the file's own position.
-pub(super) struct Section<'a> {
+pub struct Section<'a> {
     file: &'a File,
     offset: u64,
     left: u64,

@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use sandbank_engine::EngineError;
 use serde::Deserialize;
 
-use super::archive::{Archive, Format, Member};
-use super::bad;
-use super::limits::{ENV_BYTES, ENV_VARIABLES, INDEX_DEPTH};
+use crate::limits::{ENV_BYTES, ENV_VARIABLES, INDEX_DEPTH};
+use crate::{Archive, Format, Member, bad};
 
 /// Layers from the bottom up, each with the digest its uncompressed form must have.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) layers: Vec<(Member, Option<String>)>,
-    /// Of the configuration; a root file system has none.
-    pub(super) digest: Option<String>,
-    pub(super) env: BTreeMap<String, String>,
+pub struct Plan {
+    pub layers: Vec<(Member, Option<String>)>,
+    /// Where the configuration is; a root file system has none.
+    pub config: Option<Member>,
+    /// Of the configuration.
+    pub digest: Option<String>,
+    pub env: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -66,28 +67,23 @@ struct OciDocument {
     layers: Option<Vec<Descriptor>>,
 }
 
-/// This machine, as image configurations name it.
-pub(super) fn machine() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}
-
-pub(super) fn plan(archive: &Archive) -> Result<Plan, EngineError> {
+/// For the machine that the image is to run on, as configurations name it.
+pub fn plan(archive: &Archive, machine: &str) -> Result<Plan, EngineError> {
     match archive.format {
-        Format::Rootfs => {
-            Ok(Plan { layers: vec![(archive.whole(), None)], digest: None, env: BTreeMap::new() })
-        }
+        Format::Rootfs => Ok(Plan {
+            layers: vec![(archive.whole(), None)],
+            config: None,
+            digest: None,
+            env: BTreeMap::new(),
+        }),
         Format::DockerSave => {
             let (manifests, _) = archive.read_json::<Vec<DockerManifest>>("manifest.json")?;
             let [manifest] = <[_; 1]>::try_from(manifests)
                 .map_err(|all| bad(format!("it holds {} images; save one", all.len())))?;
             let layers = manifest.layers.unwrap_or_default();
-            configured(archive, &manifest.config, layers)
+            configured(archive, &manifest.config, layers, machine)
         }
-        Format::OciLayout => oci(archive, "index.json", INDEX_DEPTH),
+        Format::OciLayout => oci(archive, "index.json", INDEX_DEPTH, machine),
     }
 }
 
@@ -102,42 +98,43 @@ fn is_sha256(hex: &str) -> bool {
     hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn oci(archive: &Archive, name: &str, depth: u32) -> Result<Plan, EngineError> {
+fn oci(archive: &Archive, name: &str, depth: u32, machine: &str) -> Result<Plan, EngineError> {
     let (document, _) = archive.read_json::<OciDocument>(name)?;
     if let Some(config) = document.config {
         let layers = document.layers.unwrap_or_default();
         let layers = layers.iter().map(|layer| blob(&layer.digest)).collect::<Result<_, _>>()?;
-        return configured(archive, &blob(&config.digest)?, layers);
+        return configured(archive, &blob(&config.digest)?, layers, machine);
     }
     let depth = depth.checked_sub(1).ok_or_else(|| bad("its indexes are nested too deeply"))?;
     let manifests = document.manifests.unwrap_or_default();
-    let mut fitting: Vec<_> = manifests.iter().filter(|entry| entry.fits()).collect();
+    let mut fitting: Vec<_> = manifests.iter().filter(|entry| entry.fits(machine)).collect();
     fitting.dedup_by(|a, b| a.digest == b.digest);
     match fitting.as_slice() {
-        [one] => oci(archive, &blob(&one.digest)?, depth),
-        [] => Err(bad(format!("it has no image for linux/{}", machine()))),
+        [one] => oci(archive, &blob(&one.digest)?, depth, machine),
+        [] => Err(bad(format!("it has no image for linux/{machine}"))),
         several => Err(bad(format!("it holds {} images; export one", several.len()))),
     }
 }
 
 impl Descriptor {
     /// One that names no platform is judged by its configuration.
-    fn fits(&self) -> bool {
+    fn fits(&self, machine: &str) -> bool {
         let platform = self.platform.as_ref();
-        platform.is_none_or(|p| p.os == "linux" && p.architecture == machine())
+        platform.is_none_or(|p| p.os == "linux" && p.architecture == machine)
     }
 }
 
-pub(super) fn configured(
+pub fn configured(
     archive: &Archive,
     name: &str,
     layers: Vec<String>,
+    machine: &str,
 ) -> Result<Plan, EngineError> {
     let (configuration, digest) = archive.read_json::<Configuration>(name)?;
-    let architecture = configuration.architecture.as_deref().unwrap_or(machine());
+    let architecture = configuration.architecture.as_deref().unwrap_or(machine);
     let os = configuration.os.as_deref().unwrap_or("linux");
-    if (os, architecture) != ("linux", machine()) {
-        return Err(bad(format!("it is for {os}/{architecture}, not for linux/{}", machine())));
+    if (os, architecture) != ("linux", machine) {
+        return Err(bad(format!("it is for {os}/{architecture}, not for linux/{machine}")));
     }
     let diff_ids = configuration.rootfs.diff_ids.unwrap_or_default();
     if layers.is_empty() || layers.len() != diff_ids.len() {
@@ -151,7 +148,8 @@ pub(super) fn configured(
         planned.push((archive.member(layer)?, Some(expected.to_owned())));
     }
     let env = configuration.config.and_then(|config| config.env).unwrap_or_default();
-    Ok(Plan { layers: planned, digest: Some(digest), env: environment(env) })
+    let config = Some(archive.member(name)?);
+    Ok(Plan { layers: planned, config, digest: Some(digest), env: environment(env) })
 }
 
 /// The image's variables, without those that say who the user is: that is ours to say.

@@ -4,17 +4,17 @@ use std::io::{self, BufRead, Read};
 
 use sandbank_engine::EngineError;
 
-use super::bad;
+use crate::bad;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Compression {
+pub enum Compression {
     None,
     Gzip,
     Zstd,
 }
 
 /// Looks at the start of a stream without consuming it.
-pub(super) fn detect(reader: &mut impl BufRead) -> Result<Compression, EngineError> {
+pub fn detect(reader: &mut impl BufRead) -> Result<Compression, EngineError> {
     let head = reader.fill_buf().map_err(|error| bad(format!("it cannot be read: {error}")))?;
     match head {
         [0x1f, 0x8b, ..] => Ok(Compression::Gzip),
@@ -28,9 +28,7 @@ pub(super) fn detect(reader: &mut impl BufRead) -> Result<Compression, EngineErr
 }
 
 /// The uncompressed stream. The zstd window is bounded by the library's default of 128 MiB.
-pub(super) fn decoder<'a>(
-    mut reader: impl BufRead + 'a,
-) -> Result<Box<dyn Read + 'a>, EngineError> {
+pub fn decoder<'a>(mut reader: impl BufRead + 'a) -> Result<Box<dyn Read + 'a>, EngineError> {
     Ok(match detect(&mut reader)? {
         Compression::None => Box::new(reader),
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
@@ -42,13 +40,13 @@ pub(super) fn decoder<'a>(
 }
 
 /// Passes bytes on, counts them and tells a callback.
-pub(super) struct Counted<R, F> {
+pub struct Counted<R, F> {
     inner: R,
     tell: F,
 }
 
 impl<R: Read, F: FnMut(u64)> Counted<R, F> {
-    pub(super) fn new(inner: R, tell: F) -> Self {
+    pub fn new(inner: R, tell: F) -> Self {
         Self { inner, tell }
     }
 }

@@ -7,16 +7,17 @@
 
 use std::io::{self, Read};
 
+use sandbank_engine::EngineError;
 use tar::{EntryType, Header};
 
-use super::limits::EXTENSION_BYTES;
+use crate::limits::EXTENSION_BYTES;
 
 const BLOCK: u64 = 512;
 /// Largest size that fits the octal field of a header.
 const LARGEST_OCTAL: u64 = 0o777_7777_7777;
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TarError {
+pub enum TarError {
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
     #[error("it ends in the middle of an entry")]
@@ -33,8 +34,14 @@ pub(super) enum TarError {
     Sparse,
 }
 
+impl From<TarError> for EngineError {
+    fn from(error: TarError) -> Self {
+        Self::BadImage(error.to_string())
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     File,
     Directory,
     Symlink,
@@ -44,15 +51,15 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) kind: Kind,
-    pub(super) path: Vec<u8>,
-    pub(super) link: Vec<u8>,
-    pub(super) size: u64,
-    pub(super) mode: u32,
-    pub(super) uid: u64,
-    pub(super) gid: u64,
-    pub(super) mtime: u64,
+pub struct Entry {
+    pub kind: Kind,
+    pub path: Vec<u8>,
+    pub link: Vec<u8>,
+    pub size: u64,
+    pub mode: u32,
+    pub uid: u64,
+    pub gid: u64,
+    pub mtime: u64,
 }
 
 /// What extension headers say about the next entry.
@@ -68,14 +75,14 @@ struct Extension {
 }
 
 /// Goes forward without looking, for readers that can seek.
-pub(super) trait Skip: Read + Sized {
+pub trait Skip: Read + Sized {
     fn skip(&mut self, bytes: u64) -> io::Result<()> {
         let skipped = io::copy(&mut self.by_ref().take(bytes), &mut io::sink())?;
         if skipped < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 }
 
-pub(super) struct TarStream<R> {
+pub struct TarStream<R> {
     inner: R,
     /// Bytes of the current entry not yet read, and the padding behind them.
     left: u64,
@@ -86,21 +93,21 @@ pub(super) struct TarStream<R> {
 }
 
 impl<R: Skip> TarStream<R> {
-    pub(super) fn new(inner: R, end_marked: bool) -> Self {
+    pub fn new(inner: R, end_marked: bool) -> Self {
         Self { inner, left: 0, padding: 0, position: 0, end_marked }
     }
 
     /// Where the current entry's content starts in the stream.
-    pub(super) fn position(&self) -> u64 {
+    pub fn position(&self) -> u64 {
         self.position
     }
 
-    pub(super) fn into_inner(self) -> R {
+    pub fn into_inner(self) -> R {
         self.inner
     }
 
     /// The next entry, after skipping what is left of this one.
-    pub(super) fn next(&mut self) -> Result<Option<Entry>, TarError> {
+    pub fn next(&mut self) -> Result<Option<Entry>, TarError> {
         let mut extension = Extension::default();
         loop {
             self.finish_entry()?;
@@ -151,7 +158,12 @@ impl<R: Skip> TarStream<R> {
         if kind != Kind::File && size != 0 {
             return Err(TarError::Ambiguous("content without being a file"));
         }
-        let number = |value: io::Result<u64>| value.map_err(|_| TarError::Header);
+        // Every reader takes an owner that is left blank for root.
+        let owner = |field: &[u8], value: io::Result<u64>| {
+            let is_blank = field.iter().all(|byte| matches!(byte, 0 | b' '));
+            if is_blank { Ok(0) } else { value.map_err(|_| TarError::Header) }
+        };
+        let old = header.as_old();
         let entry = Entry {
             kind,
             path,
@@ -161,8 +173,8 @@ impl<R: Skip> TarStream<R> {
                 .unwrap_or_default(),
             size,
             mode: header.mode().map_err(|_| TarError::Header)?,
-            uid: extension.uid.map_or_else(|| number(header.uid()), Ok)?,
-            gid: extension.gid.map_or_else(|| number(header.gid()), Ok)?,
+            uid: extension.uid.map_or_else(|| owner(&old.uid, header.uid()), Ok)?,
+            gid: extension.gid.map_or_else(|| owner(&old.gid, header.gid()), Ok)?,
             mtime: extension.mtime.unwrap_or_else(|| header.mtime().unwrap_or(0)),
         };
         if entry.path.contains(&0) || entry.link.contains(&0) {
@@ -181,7 +193,7 @@ impl<R: Skip> TarStream<R> {
     }
 
     /// Reads the current entry's content; 0 at its end.
-    pub(super) fn read_body(&mut self, buffer: &mut [u8]) -> Result<usize, TarError> {
+    pub fn read_body(&mut self, buffer: &mut [u8]) -> Result<usize, TarError> {
         let wanted = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if wanted == 0 {
             return Ok(0);

@@ -1,0 +1,83 @@
+//! Whether a volume has anything in it, on whatever machine Docker is: looked at through a container
+//! that is never started.
+
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
+};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, ListImagesOptions,
+};
+use futures_util::TryStreamExt;
+use sandbank_engine::{EngineError, SandboxId};
+
+use super::{Parts, destroy};
+use crate::naming;
+
+const PLACE: &str = "/looked-at";
+
+/// A directory's own entry, and the beginning of what is in it. Everything is a header of so many
+/// bytes at least.
+const HEADER_BYTES: usize = 512;
+
+/// The container has the labels of a machine: whoever finds one that a dead daemon left clears it
+/// away.
+pub(super) async fn is_empty(parts: &Parts, volume: &str) -> Result<bool, EngineError> {
+    let client = &parts.client;
+    let images = client.api().list_images(None::<ListImagesOptions>).await;
+    let images = images.map_err(client.failed("list the images"))?;
+    // Nothing of it is used.
+    let image = images.first().map(|image| image.id.clone()).ok_or_else(|| {
+        EngineError::Unavailable("there is no image to look at a volume with".to_owned())
+    })?;
+    let id = SandboxId::random();
+    let name = naming::container(&id);
+    let options = CreateContainerOptionsBuilder::default().name(&name).build();
+    let made = client.api().create_container(Some(options), body(parts, &id, &image, volume)).await;
+    let looked = match made {
+        Ok(_) => look(parts, &name).await,
+        Err(error) => Err(client.failed("make a container")(error)),
+    };
+    destroy::remove_all(parts, &id).await?;
+    looked
+}
+
+fn body(parts: &Parts, id: &SandboxId, image: &str, volume: &str) -> ContainerCreateBody {
+    let mount = Mount {
+        typ: Some(MountType::VOLUME),
+        source: Some(volume.to_owned()),
+        target: Some(PLACE.to_owned()),
+        volume_options: Some(MountVolumeOptions {
+            no_copy: Some(true),
+            ..MountVolumeOptions::default()
+        }),
+        ..Mount::default()
+    };
+    ContainerCreateBody {
+        image: Some(image.to_owned()),
+        // Never started; without it an image that names no program is refused.
+        entrypoint: Some(vec!["/nothing".to_owned()]),
+        labels: Some(naming::machine_labels(&parts.settings.instance, id)),
+        host_config: Some(HostConfig {
+            mounts: Some(vec![mount]),
+            network_mode: Some("none".to_owned()),
+            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
+async fn look(parts: &Parts, container: &str) -> Result<bool, EngineError> {
+    let options = DownloadFromContainerOptionsBuilder::default().path(PLACE).build();
+    let mut stream = parts.client.api().download_from_container(container, Some(options));
+    let mut archive = Vec::new();
+    let failed = parts.client.failed("look into a volume");
+    while archive.len() < 2 * HEADER_BYTES
+        && let Some(piece) = stream.try_next().await.map_err(&failed)?
+    {
+        archive.extend_from_slice(&piece);
+    }
+    // The directory itself, and then the end of the archive.
+    let second = archive.get(HEADER_BYTES..2 * HEADER_BYTES);
+    Ok(second.is_some_and(|header| header.iter().all(|byte| *byte == 0)))
+}
