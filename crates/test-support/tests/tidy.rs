@@ -25,7 +25,10 @@ const MAY_USE: [(&str, &[&str]); 17] = [
         "engine-native",
         &["engine", "fault-points", "protocol", "registry", "runner-binary", "seccomp"],
     ),
-    ("engine-docker", &["channel", "engine", "protocol", "runner-binary", "seccomp"]),
+    (
+        "engine-docker",
+        &["channel", "engine", "fault-points", "protocol", "runner-binary", "seccomp"],
+    ),
     ("store", &["engine"]),
     ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),
     ("server", &["channel", "engine", "orchestrator", "protocol", "store"]),

@@ -50,7 +50,7 @@ async fn random_kills_under_load_lose_nothing_acknowledged() -> anyhow::Result<(
     daemon.finish().await
 }
 
-/// Daemon three times out of four, else the spawner. Says how often which.
+/// Daemon three times out of four, else the spawner, where there is one. Says how often which.
 async fn kill_at_random(
     daemon: &mut TestDaemon,
     seed: &Seeded,
