@@ -268,7 +268,9 @@ fn obstruct(data: &Path) -> anyhow::Result<PathBuf> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_tested_is_not_made_until_it_can_and_sandboxes_go_on() -> anyhow::Result<()>
 {
-    if skip_unless_root() {
+    if skip_unless_root()
+        || skip_over_docker("no file of the host keeps a canary from being tested")
+    {
         return Ok(());
     }
     let mut daemon = TestDaemon::start(SANDBANK).await?;
@@ -321,6 +323,9 @@ async fn a_test_that_is_interrupted_leaves_no_canary() -> anyhow::Result<()> {
     let cases: [(&[&str], _, _); 2] =
         [(&["serve"], Signal::TERM, 0), (&["doctor", "--attack"], Signal::INT, 130)];
     for (words, signal, code) in cases {
+        if words[0] == "doctor" && skip_over_docker("nothing says whose the canary of doctor is") {
+            continue;
+        }
         let daemon = TestDaemon::prepare(SANDBANK, &[])?;
         let mut child = Command::new(SANDBANK)
             .args(words)

@@ -66,7 +66,7 @@ for line in open("/proc/self/mountinfo"):
         mounts[target] = f"mount {target}: {kind} {' '.join(flags)}"
 print(f"cgroups: {' '.join(sorted(cgroups)) or 'none'}")
 mounts, conditional = list(mounts.values()), set(conditional.values())
-print("\n".join(mounts + sorted(conditional)))
+print("\n".join(sorted(mounts) + sorted(conditional)))
 
 
 def writable(path):

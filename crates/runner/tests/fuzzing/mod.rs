@@ -267,10 +267,10 @@ fn generated_scripts_do_in_ours_what_they_do_in_a_plain_bash() {
     let chosen: Option<u64> = std::env::var("SANDBANK_SEED").ok().map(|seed| seed.parse().unwrap());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let first = chosen.unwrap_or(if is_full { now } else { 1 });
-    let until = Instant::now() + if is_full { LONG } else { SHORT };
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let Some(grounds) = tokio.block_on(Grounds::start()) else { return };
     let grounds = RefCell::new(grounds);
+    let until = Instant::now() + if is_full { LONG } else { SHORT };
     for seed in first.. {
         println!("SANDBANK_SEED={seed}");
         let mut bytes = [0; 32];
