@@ -52,6 +52,7 @@ PATH="$CARGO_BIN:$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 packages=()
 peers=()
+browser=()
 into=packages
 need() { # need <package> <program>...: the package is wanted when a program is not found
     local package=$1 program
@@ -89,6 +90,9 @@ case "$level" in
         into=peers
         need docker.io dockerd docker
         need docker-compose docker-compose
+        # By itself: where there is no such package, the others are still to be had.
+        into=browser
+        need chromium chromium
         ;;
     fuzz) need g++ c++ ;;
     images)
@@ -243,6 +247,7 @@ if [ "${#packages[@]}" -gt 0 ]; then
     install_packages "${packages[@]}"
 fi
 [ "${#peers[@]}" = 0 ] || install_peers "${peers[@]}"
+[ "${#browser[@]}" = 0 ] || install_peers "${browser[@]}"
 
 rust_is_enough || install_rust
 

@@ -1,24 +1,32 @@
-//! Ready machines of the native engine, through HTTP.
+//! Ready machines, through HTTP.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use sandbank_test_support::{Api, TestDaemon, free_port, residue, skip_unless_root, wait_for};
+use sandbank_test_support::{
+    Api, SUITE_IMAGE, TestDaemon, free_port, is_over_docker, skip_unless_root, wait_for,
+};
 use serde_json::{Value, json};
 
 const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
 const SOON: Duration = Duration::from_secs(30);
-const POOL: (&str, &str) = ("SANDBANK_POOL", "host@none=2");
+const POOL: &str = "SANDBANK_POOL";
 
-fn machines(data_dir: &Path) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(data_dir.join("machines")).into_iter().flatten().flatten();
-    let machines = entries.filter(|entry| entry.path().is_dir());
-    machines.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+fn image() -> &'static str {
+    if is_over_docker() { SUITE_IMAGE } else { "host" }
+}
+
+fn two() -> String {
+    format!("{}@none=2", image())
+}
+
+/// What the pool is called in the metrics.
+fn labels() -> String {
+    format!("{{image=\"{}\",network=\"none\"}}", image())
 }
 
 async fn metrics(api: &Api) -> anyhow::Result<String> {
@@ -27,7 +35,7 @@ async fn metrics(api: &Api) -> anyhow::Result<String> {
 
 async fn full(api: &Api) -> anyhow::Result<()> {
     wait_for("the pool to be full", SOON, || async {
-        let ready = "sandbank_pool_ready{image=\"host\",network=\"none\"} 2";
+        let ready = format!("sandbank_pool_ready{} 2", labels());
         metrics(api).await.is_ok_and(|text| text.lines().any(|line| line == ready))
     })
     .await
@@ -46,10 +54,10 @@ async fn a_ready_machine_is_taken_with_its_limits_in_force_and_replaced() -> any
         return Ok(());
     }
     let limits = [("SANDBANK_DEFAULT_PIDS", "40"), ("SANDBANK_DEFAULT_MEMORY_MB", "256")];
-    let daemon = TestDaemon::start_with(SANDBANK, &[POOL, limits[0], limits[1]]).await?;
+    let daemon = TestDaemon::start_with(SANDBANK, &[(POOL, &two()), limits[0], limits[1]]).await?;
     let api = daemon.api()?;
     full(&api).await?;
-    let ready = machines(daemon.data_dir());
+    let ready = daemon.machines()?;
     assert!(api.sandboxes().await?.is_empty(), "a member is no sandbox");
 
     let made = create(&api, "one").await?;
@@ -69,11 +77,12 @@ async fn a_ready_machine_is_taken_with_its_limits_in_force_and_replaced() -> any
 
     full(&api).await?;
     let text = metrics(&api).await?;
+    let claimed = format!("sandbank_pool_claimed_total{} 1", labels());
     for line in [
         "sandbank_sandboxes{state=\"running\"} 1",
         "sandbank_creates_total{source=\"pool\"} 1",
         "sandbank_creates_total{source=\"cold\"} 0",
-        "sandbank_pool_claimed_total{image=\"host\",network=\"none\"} 1",
+        claimed.as_str(),
     ] {
         assert!(text.lines().any(|seen| seen == line), "{line} is not in\n{text}");
     }
@@ -89,17 +98,17 @@ async fn a_killed_daemons_pool_is_replaced_and_nothing_is_left_in_the_end() -> a
     if skip_unless_root() {
         return Ok(());
     }
-    let mut daemon = TestDaemon::start_with(SANDBANK, &[POOL]).await?;
+    let mut daemon = TestDaemon::start_with(SANDBANK, &[(POOL, &two())]).await?;
     let api = daemon.api()?;
     full(&api).await?;
     let id = create(&api, "kept").await?["sandboxId"].as_str().unwrap().to_owned();
     full(&api).await?;
     daemon.kill_9()?;
-    let mut left = machines(daemon.data_dir());
+    let mut left = daemon.machines()?;
     assert_eq!((left.remove(&id), left.len()), (true, 2));
     daemon.launch().await?;
     full(&api).await?;
-    let now = machines(daemon.data_dir());
+    let now = daemon.machines()?;
     assert!(now.is_disjoint(&left) && now.contains(&id) && now.len() == 3, "{left:?} {now:?}");
     assert_eq!(api.run(&id, "echo $COLOUR").await?.1, "of kept\n");
     let log = std::fs::read_to_string(daemon.log_path())?;
@@ -117,11 +126,12 @@ async fn a_daemon_killed_while_it_hands_out_a_machine_leaves_all_or_nothing() ->
     }
     for (point, stays) in [("create.engine_created", false), ("create.row_inserted", true)] {
         let fault = format!("{point}:kill");
-        let settings = [POOL, ("SANDBANK_FAULT", fault.as_str())];
+        let pool = two();
+        let settings = [(POOL, pool.as_str()), ("SANDBANK_FAULT", fault.as_str())];
         let mut daemon = TestDaemon::start_with(SANDBANK, &settings).await?;
         let api = daemon.api()?;
         full(&api).await?;
-        let ready = machines(daemon.data_dir());
+        let ready = daemon.machines()?;
         assert!(create(&api, "one").await.is_err(), "a killed daemon answered");
         assert_eq!(daemon.died().await?.signal(), Some(9));
         daemon.set("SANDBANK_FAULT", None);
@@ -129,7 +139,7 @@ async fn a_daemon_killed_while_it_hands_out_a_machine_leaves_all_or_nothing() ->
         full(&api).await?;
         let sandboxes = api.sandboxes().await?;
         assert_eq!(sandboxes.len(), usize::from(stays), "{point}: {sandboxes:?}");
-        let kept = machines(daemon.data_dir()).intersection(&ready).count();
+        let kept = daemon.machines()?.intersection(&ready).count();
         assert_eq!(kept, usize::from(stays), "{point}");
         let made = create(&api, "one").await?;
         assert_eq!(made["created"], !stays, "{point}");
@@ -145,16 +155,15 @@ fn a_command_without_a_server_keeps_no_pool() -> anyhow::Result<()> {
     if skip_unless_root() {
         return Ok(());
     }
-    let dir = tempfile::tempdir()?;
-    let data = dir.path().join("data");
+    let daemon = TestDaemon::prepare(SANDBANK, &[(POOL, &two())])?;
     let run = |words: &[&str]| {
         let mut command = Command::new(SANDBANK);
         command
             .args(["run", "--network", "none", "--"])
             .args(words)
-            .env("SANDBANK_DATA_DIR", &data)
+            .env("SANDBANK_DATA_DIR", daemon.data_dir())
             .env("SANDBANK_PORT", free_port().unwrap().to_string())
-            .env(POOL.0, POOL.1)
+            .envs(daemon.settings())
             .env_remove("SANDBANK_URL")
             .env_remove("SANDBANK_TOKEN")
             .stdin(Stdio::null())
@@ -165,7 +174,7 @@ fn a_command_without_a_server_keeps_no_pool() -> anyhow::Result<()> {
     let mut child = run(&["sleep", "2"])?;
     let mut seen = BTreeSet::new();
     let status = loop {
-        seen.extend(machines(&data));
+        seen.extend(daemon.machines()?);
         if let Some(status) = child.try_wait()? {
             break status;
         }
@@ -173,7 +182,7 @@ fn a_command_without_a_server_keeps_no_pool() -> anyhow::Result<()> {
     };
     assert_eq!(status.code(), Some(0));
     assert_eq!(seen.len(), 1, "{seen:?}");
-    let left = residue::of(&data);
+    let left = daemon.residue()?;
     assert!(left.is_empty(), "left on the host: {left:#?}");
     Ok(())
 }

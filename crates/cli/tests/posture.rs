@@ -1,11 +1,13 @@
-//! The posture of a live sandbox equals the committed table in `posture/native.txt`.
+//! The posture of a live sandbox equals the committed table of its engine in `posture/`.
 //!
 //! Run with `SANDBANK_BLESS=1` to write the table after a deliberate change.
 
-use sandbank_test_support::{TestDaemon, skip_unless_root};
+use std::path::Path;
+
+use sandbank_test_support::{TestDaemon, is_over_docker, skip_unless_root};
 
 const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
-const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/posture/native.txt");
+const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/posture");
 
 /// Prints one `name: value` per line. Runs inside as the workload.
 const PROBE: &str = include_str!("posture/probe.py");
@@ -24,11 +26,13 @@ async fn a_live_sandbox_stands_as_the_table_says() -> anyhow::Result<()> {
 
     let namespaces = namespaces_apart(&api.run(&id, "ls -l /proc/self/ns").await?.1);
     let seen = format!("{seen}namespaces apart from the host: {namespaces}\n");
-    let table = std::fs::read_to_string(TABLE)?;
+    let engine = if is_over_docker() { "docker" } else { "native" };
+    let path = Path::new(TABLES).join(format!("{engine}.txt"));
     if std::env::var_os("SANDBANK_BLESS").is_some() {
-        std::fs::write(TABLE, blessed(&seen, &table))?;
+        let table = std::fs::read_to_string(&path).unwrap_or_default();
+        std::fs::write(&path, blessed(&seen, &table))?;
     }
-    let table = std::fs::read_to_string(TABLE)?;
+    let table = std::fs::read_to_string(&path)?;
     let expected: Vec<&str> = table.lines().filter(|line| !may_be_missing(line)).collect();
     assert_eq!(seen.lines().collect::<Vec<_>>(), expected, "the posture changed; see the head");
     daemon.finish().await

@@ -9,6 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sandbank_engine::{Engine, EngineError, ImageName, WorkspaceId};
 use support::{TestEngine, spec};
 
+/// In the test's image, `/tmp` is root's alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn temporary_directories_are_everybodys_whatever_the_image_has_there() {
+    let Some(test) = TestEngine::start().await else { return };
+    let id = test.create().await.id;
+    let look = "for d in /tmp /var/tmp /dev/shm; do touch $d/file && stat -c %a $d; done";
+    let seen = test.sh(&id, look).await;
+    assert_eq!(seen.stdout, "1777\n1777\n1777\n", "{}", seen.stderr);
+    test.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn archives_become_images_by_what_they_are() {
     let Some(test) = TestEngine::start().await else { return };

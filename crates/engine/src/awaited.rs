@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BeforeSwap, Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError, Freed,
-    ImageInfo, ImageName, ImportProgress, Machine, MachineSpec, MachineStats, PullRequest,
+    BeforeSwap, Capabilities, Confinement, Control, ControlReport, DeathCause, Engine, EngineError,
+    Freed, ImageInfo, ImageName, ImportProgress, Machine, MachineSpec, MachineStats, PullRequest,
     SandboxId, Stream, WorkspaceId, WorkspaceInfo,
 };
 

@@ -29,8 +29,17 @@ pub enum Stage {
     Remove,
 }
 
+/// Whose step it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// Whatever engine there is.
+    Any,
+    Native,
+    Docker,
+}
+
 macro_rules! points {
-    ($($point:ident, $stage:ident, $name:literal, $after:literal;)*) => {
+    ($($point:ident, $owner:ident, $stage:ident, $name:literal, $after:literal;)*) => {
         /// Named after what has just been done.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Point {
@@ -48,40 +57,53 @@ macro_rules! points {
             pub fn stage(self) -> Stage {
                 match self { $(Self::$point => Stage::$stage,)* }
             }
+
+            pub fn owner(self) -> Owner {
+                match self { $(Self::$point => Owner::$owner,)* }
+            }
         }
     };
 }
 
 points! {
-    RowInserted, Create, "create.row_inserted", "the intent is in the store";
-    NetworkTaken, Create, "machine.network_taken", "a network namespace was taken from the pool";
-    UserNamespaceTaken, Create, "machine.user_namespace_taken", "a range of ids was taken";
-    DirectoryMade, Create, "machine.directory_made", "the machine's directory is there";
-    SocketMade, Create, "machine.socket_made", "its socket listens";
-    CgroupMade, Create, "machine.cgroup_made", "its cgroups are there";
-    StorageMade, Create, "machine.storage_made", "its workspace is there";
-    IngredientsGathered, Create, "machine.ingredients_gathered", "all is ready to be cloned";
-    Cloned, Create, "machine.cloned", "its first process exists, and nothing says so";
-    Limited, Create, "machine.limited", "its limits are in force";
-    Recorded, Create, "machine.recorded", "its record is written";
-    Started, Create, "machine.started", "its runner has taken over";
-    EngineCreated, Create, "create.engine_created", "the engine has said that it is there";
-    RowRunning, Create, "create.row_running", "the store says that it runs, its caller knows nothing";
-    PortBound, Publish, "port.bound", "the host port listens";
-    PortStored, Publish, "port.stored", "the port is in the store";
-    RowStopping, Delete, "delete.row_stopping", "the store says that it is ending";
-    Collected, Delete, "delete.collected", "the post-mortem is gathered";
-    Killed, Delete, "machine.killed", "its processes are dead";
-    CgroupRemoved, Delete, "machine.cgroup_removed", "its cgroups are gone";
-    StorageDeleted, Delete, "machine.storage_deleted", "its workspace is gone";
-    NetworkReleased, Delete, "machine.network_released", "its network was given back";
-    DirectoryRemoved, Delete, "machine.directory_removed", "its directory is gone";
-    EngineDestroyed, Delete, "delete.engine_destroyed", "the engine has said that it is gone";
-    RowClosed, Delete, "delete.row_closed", "its row is closed, its caller knows nothing";
-    WorkspaceDrafted, Keep, "workspace.drafted", "a kept workspace is there, without its name";
-    WorkspaceNamed, Keep, "workspace.named", "it has its name";
-    WorkspaceDoomed, Remove, "workspace.doomed", "it has lost its name, and is whole";
-    WorkspaceRemoved, Remove, "workspace.removed", "nothing of it is left, its caller knows nothing";
+    RowInserted, Any, Create, "create.row_inserted", "the intent is in the store";
+    NetworkTaken, Native, Create, "machine.network_taken", "a network namespace was taken from the pool";
+    UserNamespaceTaken, Native, Create, "machine.user_namespace_taken", "a range of ids was taken";
+    DirectoryMade, Native, Create, "machine.directory_made", "the machine's directory is there";
+    SocketMade, Native, Create, "machine.socket_made", "its socket listens";
+    CgroupMade, Native, Create, "machine.cgroup_made", "its cgroups are there";
+    StorageMade, Native, Create, "machine.storage_made", "its workspace is there";
+    IngredientsGathered, Native, Create, "machine.ingredients_gathered", "all is ready to be cloned";
+    Cloned, Native, Create, "machine.cloned", "its first process exists, and nothing says so";
+    Limited, Native, Create, "machine.limited", "its limits are in force";
+    Recorded, Native, Create, "machine.recorded", "its record is written";
+    Started, Native, Create, "machine.started", "its runner has taken over";
+    EngineCreated, Any, Create, "create.engine_created", "the engine has said that it is there";
+    RowRunning, Any, Create, "create.row_running", "the store says that it runs, its caller knows nothing";
+    PortBound, Any, Publish, "port.bound", "the host port listens";
+    PortStored, Any, Publish, "port.stored", "the port is in the store";
+    RowStopping, Any, Delete, "delete.row_stopping", "the store says that it is ending";
+    Collected, Any, Delete, "delete.collected", "the post-mortem is gathered";
+    Killed, Native, Delete, "machine.killed", "its processes are dead";
+    CgroupRemoved, Native, Delete, "machine.cgroup_removed", "its cgroups are gone";
+    StorageDeleted, Native, Delete, "machine.storage_deleted", "its workspace is gone";
+    NetworkReleased, Native, Delete, "machine.network_released", "its network was given back";
+    DirectoryRemoved, Native, Delete, "machine.directory_removed", "its directory is gone";
+    EngineDestroyed, Any, Delete, "delete.engine_destroyed", "the engine has said that it is gone";
+    RowClosed, Any, Delete, "delete.row_closed", "its row is closed, its caller knows nothing";
+    WorkspaceDrafted, Native, Keep, "workspace.drafted", "a kept workspace is there, without its name";
+    WorkspaceNamed, Native, Keep, "workspace.named", "it has its name";
+    WorkspaceDoomed, Native, Remove, "workspace.doomed", "it has lost its name, and is whole";
+    WorkspaceRemoved, Native, Remove, "workspace.removed", "nothing of it is left, its caller knows nothing";
+    RunnerVolumeReady, Docker, Create, "container.runner_volume_ready", "the volume with the runner is there";
+    BridgeReady, Docker, Create, "container.bridge_ready", "the network of this daemon's containers is there";
+    ContainerMade, Docker, Create, "container.made", "its container and its volume are there";
+    Attached, Docker, Create, "container.attached", "its streams are held, before it starts";
+    ContainerStarted, Docker, Create, "container.started", "its first process exists";
+    RunnerAnswered, Docker, Create, "container.answered", "its runner has said its first word";
+    KeptVolumeMade, Docker, Keep, "container.kept_volume_made", "the volume of a kept workspace is there";
+    ContainerRemoved, Docker, Delete, "container.removed", "its container is gone";
+    VolumeRemoved, Docker, Delete, "container.volume_removed", "its volume is gone";
 }
 
 /// From here on, points that are reached count.

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::context::Context;
 use crate::effects::reach;
 use crate::lifecycle::Event;
-use crate::limits::CLAIM_PATIENCE;
+use crate::limits::{CLAIM_PATIENCE, TURN_PATIENCE};
 use crate::pool::Member;
 use crate::sandbox::{Message, SharedSandbox};
 use crate::{AcquireSource, OrchestratorError, workspaces};
@@ -72,6 +72,7 @@ async fn from_anywhere(
         make(context, sandbox, spec, &row).await?;
         return Ok(AcquireSource::Cold);
     };
+    sandbox.send(Event::TurnCame);
     reach(Point::EngineCreated)?;
     // Intent and result in one, beside the first word to the runner: without the row, the machine
     // is one that nobody owns.
@@ -110,7 +111,9 @@ async fn make(
     row: &SandboxRow,
 ) -> Result<(), OrchestratorError> {
     announce(context, row, AcquireSource::Cold);
-    let _turn = sandbox.provider.turns.take().await?;
+    let turn = timeout(TURN_PATIENCE, sandbox.provider.turns.take()).await;
+    let _turn = turn.map_err(|_| OrchestratorError::NoTurn(TURN_PATIENCE))??;
+    sandbox.send(Event::TurnCame);
     workspaces::look(context, sandbox).await?;
     let clearance = &sandbox.provider.clearance;
     let changes = clearance.changes(&spec.image);

@@ -46,6 +46,8 @@ pub enum OrchestratorError {
     NoHostPort { port: u16, range: String },
     #[error("the sandbox was not ready within {0:?}")]
     CreateTimedOut(Duration),
+    #[error("other sandboxes are being made, and its turn did not come within {0:?}")]
+    NoTurn(Duration),
     #[error("sandbox {0} is still being stopped")]
     StillStopping(SandboxId),
     #[error("the daemon is shutting down")]
@@ -99,6 +101,7 @@ impl OrchestratorError {
             Self::PublishFailed { .. } => "publish_failed",
             Self::NoHostPort { .. } => "no_host_port",
             Self::CreateTimedOut(_) => "create_timed_out",
+            Self::NoTurn(_) => "create_queue",
             Self::StillStopping(_) => "still_stopping",
             Self::ShuttingDown => "shutting_down",
             Self::Untested(_) => "containment_untested",
@@ -139,7 +142,9 @@ impl OrchestratorError {
             Self::NoHostPort { .. } => {
                 "close a port, stop a sandbox, or widen ports.range (SANDBANK_PORT_RANGE)".into()
             }
-            Self::CreateTimedOut(_) | Self::StillStopping(_) => "try again later".into(),
+            Self::CreateTimedOut(_) | Self::NoTurn(_) | Self::StillStopping(_) => {
+                "try again later".into()
+            }
             Self::ShuttingDown => "try again when the daemon is back".into(),
             Self::Untested(_) => "the daemon goes on trying to test it; try again later".into(),
             Self::Engine(error) => return engine_hint(error),
@@ -158,6 +163,7 @@ impl OrchestratorError {
             Self::AtLimit { .. }
             | Self::NoHostPort { .. }
             | Self::CreateTimedOut(_)
+            | Self::NoTurn(_)
             | Self::StillStopping(_)
             | Self::ShuttingDown
             | Self::Untested(_) => true,

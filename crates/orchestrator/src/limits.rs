@@ -109,6 +109,9 @@ pub(crate) const CONCURRENT_DESTROYS: usize = 4;
 /// Ready machines that all pools together may keep; a configuration that asks for more is refused.
 pub const MAX_POOL: usize = 256;
 
+/// How long a create waits for its turn in the engine; its own deadline begins with the turn.
+pub(crate) const TURN_PATIENCE: Duration = Duration::from_secs(600);
+
 /// How long a ready machine may take to be given to its caller; then a new one is made instead.
 pub(crate) const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 

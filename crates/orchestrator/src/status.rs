@@ -12,6 +12,9 @@ pub struct Status {
     /// Sandboxes made since the daemon started, by where their machines came from.
     pub created_from_pool: u64,
     pub created_cold: u64,
+    /// Creates that wait for their turn in the engine, and those that have it.
+    pub creates_waiting: usize,
+    pub creates_making: usize,
     pub pool: Vec<PoolStatus>,
 }
 
@@ -22,10 +25,15 @@ impl Status {
             let state = sandbox.view.borrow().state.visible();
             *sandboxes.entry(state.as_str()).or_default() += 1;
         }
+        let standing = context.providers.all().map(|provider| provider.turns.standing());
+        let (creates_making, creates_waiting) =
+            standing.fold((0, 0), |sum, (making, waiting)| (sum.0 + making, sum.1 + waiting));
         Self {
             sandboxes,
             created_from_pool: context.acquired.total(AcquireSource::Pool),
             created_cold: context.acquired.total(AcquireSource::Cold),
+            creates_waiting,
+            creates_making,
             pool: pool(context),
         }
     }

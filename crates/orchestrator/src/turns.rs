@@ -5,7 +5,9 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use crate::OrchestratorError;
 
 pub(crate) struct Turns {
+    /// Waited for in a queue: whoever comes first is first.
     permits: Semaphore,
+    at_once: usize,
     /// Callers that have a turn or wait for one.
     callers: watch::Sender<usize>,
 }
@@ -19,8 +21,8 @@ struct Counted<'a>(&'a watch::Sender<usize>);
 
 impl Turns {
     pub(crate) fn new(at_once: usize) -> Self {
-        let permits = Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS));
-        Self { permits, callers: watch::Sender::new(0) }
+        let at_once = at_once.clamp(1, Semaphore::MAX_PERMITS);
+        Self { permits: Semaphore::new(at_once), at_once, callers: watch::Sender::new(0) }
     }
 
     pub(crate) async fn take(&self) -> Result<Turn<'_>, OrchestratorError> {
@@ -28,6 +30,13 @@ impl Turns {
         let counted = Counted(&self.callers);
         let permit = self.permits.acquire().await.map_err(|_| OrchestratorError::ShuttingDown)?;
         Ok(Turn { _permit: permit, _counted: counted })
+    }
+
+    /// How many have a turn, and how many wait for one. The limit of sandboxes bounds both.
+    pub(crate) fn standing(&self) -> (usize, usize) {
+        let callers = *self.callers.borrow();
+        let having = self.at_once.saturating_sub(self.permits.available_permits()).min(callers);
+        (having, callers - having)
     }
 
     /// Resolves when nobody has a turn or waits for one.
@@ -63,5 +72,28 @@ mod tests {
         drop(held);
         drop(gone);
         assert!(turns.idle().now_or_never().is_some(), "whoever goes away counts no more");
+    }
+
+    #[tokio::test]
+    async fn turns_come_in_the_order_they_were_asked_for_and_are_counted() {
+        let turns = Turns::new(2);
+        let mut having: Vec<_> = vec![turns.take().await.unwrap(), turns.take().await.unwrap()];
+        let mut waiting: Vec<_> = (0..20).map(|_| Box::pin(turns.take())).collect();
+        for waiting in &mut waiting {
+            assert!(waiting.as_mut().now_or_never().is_none(), "there are two turns");
+        }
+        assert_eq!(turns.standing(), (2, 20));
+        while !waiting.is_empty() {
+            drop(having.remove(0));
+            // The last is asked first: asking more often helps nobody.
+            for later in waiting.iter_mut().skip(1).rev() {
+                assert!(later.as_mut().now_or_never().is_none(), "somebody came before");
+            }
+            let first = waiting.remove(0).now_or_never().expect("its turn has come");
+            having.push(first.unwrap());
+            assert_eq!(turns.standing(), (2, waiting.len()));
+        }
+        drop(having);
+        assert_eq!(turns.standing(), (0, 0));
     }
 }

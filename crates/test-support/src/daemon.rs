@@ -1,5 +1,6 @@
 //! A real `sandbank serve` on a data directory and port of its own.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -77,6 +78,37 @@ impl TestDaemon {
         self.child.as_ref().map(Child::id)
     }
 
+    /// Where its sandboxes are, if not on this machine itself.
+    pub fn docker(&self) -> Option<&PrivateDocker> {
+        self.docker.as_deref()
+    }
+
+    /// For what outlives a borrow of the daemon.
+    pub fn shared_docker(&self) -> Option<Arc<PrivateDocker>> {
+        self.docker.clone()
+    }
+
+    pub fn instance(&self) -> anyhow::Result<String> {
+        let path = self.data.path().join("instance");
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// What the next launch is told by its environment, beside its data directory and port.
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Ids of all machines there are, living or not, as the host or Docker shows them.
+    pub fn machines(&self) -> anyhow::Result<BTreeSet<String>> {
+        if let Some(docker) = &self.docker {
+            return Ok(docker.sandboxes_of(&self.instance()?, &[])?.0);
+        }
+        let entries = std::fs::read_dir(self.data.path().join("machines")).into_iter().flatten();
+        let machines = entries.flatten().filter(|entry| entry.path().is_dir());
+        Ok(machines.filter_map(|entry| entry.file_name().into_string().ok()).collect())
+    }
+
     /// Kills the first process of a machine behind the daemon's back, where that is a container's.
     /// False where machines are of another kind.
     pub fn kill_container(&self, sandbox: &str) -> anyhow::Result<bool> {
@@ -114,7 +146,7 @@ impl TestDaemon {
             .env("SANDBANK_DATA_DIR", self.data.path())
             .env("SANDBOXD_PORT", self.port.to_string())
             .env("SANDBANK_LOG", "debug")
-            .envs(self.settings.iter().map(|(k, v)| (k, v)))
+            .envs(self.settings())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -170,12 +202,18 @@ impl TestDaemon {
     /// Deletes every sandbox, stops the daemon, and says what is left on the host.
     pub async fn finish(mut self) -> anyhow::Result<()> {
         self.tidy().await?;
-        let mut left = residue::of(self.data.path());
-        if let Some(docker) = &self.docker {
-            left.extend(over_docker::residue(docker, self.data.path())?);
-        }
+        let left = self.residue()?;
         anyhow::ensure!(left.is_empty(), "left on the host: {left:#?}\n{}", self.log_tail());
         Ok(())
+    }
+
+    /// What there is of it on the host and in Docker, and does not go by itself.
+    pub fn residue(&self) -> anyhow::Result<Vec<String>> {
+        let mut left = residue::of(self.data.path());
+        if let Some(docker) = self.docker.as_ref().filter(|_| self.instance().is_ok()) {
+            left.extend(over_docker::residue(docker, &self.instance()?)?);
+        }
+        Ok(left)
     }
 
     async fn tidy(&mut self) -> anyhow::Result<()> {

@@ -2,6 +2,7 @@
 //! mount, pid and network namespaces of its own, so that nothing of it outlives the test and a
 //! Docker that is there already is neither used nor disturbed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -92,6 +93,26 @@ impl PrivateDocker {
             objects.extend(said.lines().map(|line| format!("{}: {line}", list[0])));
         }
         Ok(objects)
+    }
+
+    /// Ids of the sandboxes that a daemon has containers for, and of those that have a volume of
+    /// their own. `states` are Docker's words for containers; none are all.
+    pub fn sandboxes_of(
+        &self,
+        instance: &str,
+        states: &[&str],
+    ) -> anyhow::Result<(BTreeSet<String>, BTreeSet<String>)> {
+        let label = format!("label=sandbank.instance={instance}");
+        let states: Vec<_> = states.iter().map(|state| format!("status={state}")).collect();
+        let states = states.iter().flat_map(|state| ["--filter", state.as_str()]);
+        let shown = ["--filter", &label, "--format", "{{.Label \"sandbank.sandbox\"}}"];
+        let ids = |said: String| {
+            // What belongs to the daemon itself has no sandbox.
+            said.lines().filter(|id| !id.is_empty()).map(str::to_owned).collect()
+        };
+        let containers: Vec<_> = ["ps", "-a"].into_iter().chain(shown).chain(states).collect();
+        let volumes: Vec<_> = ["volume", "ls"].into_iter().chain(shown).collect();
+        Ok((ids(self.said(&containers)?), ids(self.said(&volumes)?)))
     }
 
     pub fn socket(&self) -> PathBuf {

@@ -18,6 +18,7 @@ pub use api::{Api, LogRecord};
 pub use corpus::replay_corpus;
 pub use daemon::{TestDaemon, free_port};
 pub use docker::{PrivateDocker, busybox_root};
+pub use over_docker::{SUITE_IMAGE, import_suite, is_over_docker, skip_over_docker};
 pub use seeded::Seeded;
 pub use suite_image::suite_root;
 pub use wait::{eventually, wait_for};

@@ -3,7 +3,6 @@
 //!
 //! [`TestDaemon`]: crate::TestDaemon
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -11,9 +10,11 @@ use anyhow::Context;
 use crate::{PrivateDocker, suite_root};
 
 const SWITCH: &str = "SANDBANK_TEST_ENGINE";
-const IMAGE: &str = "sandbank-suite";
+/// What sandboxes are made of then.
+pub const SUITE_IMAGE: &str = "sandbank-suite";
 
-fn is_wanted() -> bool {
+/// Whether every daemon of a test makes its sandboxes in Docker.
+pub fn is_over_docker() -> bool {
     match std::env::var(SWITCH) {
         Ok(name) if name == "docker" => true,
         Ok(name) if !name.is_empty() && name != "native" => {
@@ -23,18 +24,29 @@ fn is_wanted() -> bool {
     }
 }
 
+/// Prints a counted reason and tells the caller to return, where the tests are about Docker.
+pub fn skip_over_docker(reason: &str) -> bool {
+    if is_over_docker() {
+        println!("skipped: over Docker, {reason}");
+    }
+    is_over_docker()
+}
+
 /// None when the tests are not about Docker.
 pub(crate) fn shared() -> anyhow::Result<Option<Arc<PrivateDocker>>> {
-    if !is_wanted() {
+    if !is_over_docker() {
         return Ok(None);
     }
-    let docker = PrivateDocker::shared(|docker| {
-        let archive = docker.dir().join("suite.tar");
-        suite_root(&archive)?;
-        docker.said(&["import", &archive.to_string_lossy(), IMAGE])?;
-        Ok(std::fs::remove_file(archive)?)
-    })?;
+    let docker = PrivateDocker::shared(import_suite)?;
     docker.with_context(|| format!("{SWITCH} asks for Docker")).map(Some)
+}
+
+/// Makes [`SUITE_IMAGE`].
+pub fn import_suite(docker: &PrivateDocker) -> anyhow::Result<()> {
+    let archive = docker.dir().join("suite.tar");
+    suite_root(&archive)?;
+    docker.said(&["import", &archive.to_string_lossy(), SUITE_IMAGE])?;
+    Ok(std::fs::remove_file(archive)?)
 }
 
 /// What a daemon has to be told.
@@ -43,15 +55,14 @@ pub(crate) fn settings(docker: &PrivateDocker) -> Vec<(String, String)> {
     let settings = [
         ("SANDBANK_ENGINE", "docker"),
         ("SANDBOXD_DOCKER_SOCKET", &*socket),
-        ("SANDBANK_DOCKER_IMAGE", IMAGE),
+        ("SANDBANK_DOCKER_IMAGE", SUITE_IMAGE),
     ];
     settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
 }
 
-/// Objects in Docker that carry the label of the daemon of this directory.
-pub(crate) fn residue(docker: &PrivateDocker, data_dir: &Path) -> anyhow::Result<Vec<String>> {
-    let instance = std::fs::read_to_string(data_dir.join("instance"))?;
-    let mut left = docker.objects_of(instance.trim())?;
+/// Objects in Docker that carry the label of a daemon.
+pub(crate) fn residue(docker: &PrivateDocker, instance: &str) -> anyhow::Result<Vec<String>> {
+    let mut left = docker.objects_of(instance)?;
     // Workspaces with a name are meant to stay.
     left.retain(|line| !line.contains("-kept-"));
     Ok(left)

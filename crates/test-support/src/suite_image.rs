@@ -20,6 +20,9 @@ const PROGRAMS: &str = "awk base64 basename bash cat chmod chown cksum cmp comm 
 /// Below `/usr/lib`, whatever begins with one of these: what interpreters need beside themselves.
 const LIBRARIES: [&str; 2] = ["python3", "x86_64-linux-gnu/perl-base"];
 
+/// Started by `git` for itself.
+const GIT_REMOTE: &str = "/usr/lib/git-core/git-remote-http";
+
 const LINKS: [(&str, &str); 4] =
     [("bin", "usr/bin"), ("sbin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")];
 const DIRECTORIES: [&str; 10] =
@@ -50,6 +53,10 @@ pub fn suite_root(path: &Path) -> anyhow::Result<()> {
         let Some(program) = found(name) else { continue };
         append(&mut archive, &program, &format!("usr/bin/{name}"))?;
         libraries.extend(libraries_of(&program)?);
+    }
+    if Path::new(GIT_REMOTE).is_file() {
+        append(&mut archive, Path::new(GIT_REMOTE), GIT_REMOTE.trim_start_matches('/'))?;
+        libraries.extend(libraries_of(Path::new(GIT_REMOTE))?);
     }
     for start in LIBRARIES {
         let (parent, prefix) = start.rsplit_once('/').unwrap_or(("", start));

@@ -36,7 +36,15 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ),
     (
         "engine-docker",
-        &["channel", "engine", "image-archive", "protocol", "runner-binary", "seccomp"],
+        &[
+            "channel",
+            "engine",
+            "fault-points",
+            "image-archive",
+            "protocol",
+            "runner-binary",
+            "seccomp",
+        ],
     ),
     ("store", &["engine"]),
     ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),

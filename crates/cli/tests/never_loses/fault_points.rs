@@ -6,8 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 
 use anyhow::{Context, ensure};
 use futures_util::StreamExt;
-use sandbank_fault_points::{Point, Stage};
-use sandbank_test_support::{Api, TestDaemon, eventually, skip_unless_root};
+use sandbank_fault_points::{Owner, Point, Stage};
+use sandbank_test_support::{Api, TestDaemon, eventually, is_over_docker, skip_unless_root};
 use serde_json::{Value, json};
 
 use crate::SANDBANK;
@@ -35,8 +35,14 @@ async fn at_every_point(action: &'static str) -> anyhow::Result<()> {
     if skip_unless_root() {
         return Ok(());
     }
+    let engine = match is_over_docker() {
+        true => Owner::Docker,
+        false => Owner::Native,
+    };
     // What removes a kept workspace is reached by `engine-native/tests/workspace_faults.rs`.
-    let points = Point::ALL.iter().filter(|point| point.stage() != Stage::Remove);
+    let points = Point::ALL.iter().filter(|point| {
+        point.stage() != Stage::Remove && [Owner::Any, engine].contains(&point.owner())
+    });
     let runs = points.map(|point| async move {
         let fault = format!("{}:{action}", point.name());
         interrupted(*point, action, &fault).await.err().map(|error| format!("{fault}: {error:#}"))
@@ -51,7 +57,10 @@ async fn at_every_point(action: &'static str) -> anyhow::Result<()> {
 }
 
 async fn interrupted(point: Point, action: &str, fault: &str) -> anyhow::Result<()> {
-    let wired = matches!(point, Point::NetworkTaken | Point::Cloned | Point::NetworkReleased);
+    let wired = matches!(
+        point,
+        Point::NetworkTaken | Point::Cloned | Point::NetworkReleased | Point::BridgeReady
+    );
     let _turn = if wired { Some(WIRED.acquire().await?) } else { None };
     let mut body = body(if wired { "default" } else { "none" });
     if point.stage() == Stage::Keep {

@@ -1,22 +1,30 @@
 //! Things on the host that look like ours and are not: they survive our start, our reconciliation,
 //! our deletes and our shutdown.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod in_docker;
+mod on_host;
 
 use anyhow::ensure;
 use sandbank_test_support::{TestDaemon, skip_unless_root};
 
 use crate::SANDBANK;
-use crate::objects::{agree, cgroup_bases};
-use crate::small_disk::run;
+use crate::objects::agree;
 
 /// Of an instance that nobody runs, but whose objects may be somebody's.
 const STRANGER: &str = "izzzzzzz7";
-const LINK: &str = "sbkzzzzzzz70";
-const PEER: &str = "sbkzzzzzzz7p";
-const TABLE: &str = "sandbankish";
 const LOOK_ALIKE: &str = "sbaaaaaaaaaaaaaaaa";
+
+/// Removed again when dropped.
+trait Planted {
+    fn check(&self) -> anyhow::Result<()>;
+}
+
+fn plant(daemon: &TestDaemon) -> anyhow::Result<Box<dyn Planted>> {
+    Ok(match daemon.docker() {
+        Some(_) => Box::new(in_docker::Foreign::plant(daemon)?),
+        None => Box::new(on_host::Foreign::plant(daemon)?),
+    })
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn look_alikes_and_another_instances_sandboxes_are_left_alone() -> anyhow::Result<()> {
@@ -32,7 +40,7 @@ async fn look_alikes_and_another_instances_sandboxes_are_left_alone() -> anyhow:
     let api = daemon.api()?;
     let ours = api.create("same key").await?;
     daemon.kill_9()?;
-    let foreign = Foreign::plant(&daemon)?;
+    let foreign = plant(&daemon)?;
     daemon.launch().await?;
     ensure!(agree(&daemon, &api).await?.into_iter().eq([ours.clone()]), "not what was there");
     api.stop(&ours).await?;
@@ -45,56 +53,4 @@ async fn look_alikes_and_another_instances_sandboxes_are_left_alone() -> anyhow:
     drop(foreign);
     daemon.finish().await?;
     neighbour.finish().await
-}
-
-/// Removed again when dropped.
-struct Foreign {
-    cgroups: Vec<PathBuf>,
-    files: Vec<PathBuf>,
-}
-
-impl Foreign {
-    fn plant(daemon: &TestDaemon) -> anyhow::Result<Self> {
-        let mut planted = Self { cgroups: Vec::new(), files: Vec::new() };
-        for base in cgroup_bases(daemon) {
-            let top = base.parent().expect("instances are below sandbank");
-            // Another instance's machine, and a group beside ours whose name goes on.
-            let beside = format!("{}x", base.file_name().expect("named").display());
-            for group in [top.join(STRANGER), top.join(beside)] {
-                std::fs::create_dir(&group)?;
-                std::fs::create_dir(group.join(LOOK_ALIKE))?;
-                planted.cgroups.extend([group.join(LOOK_ALIKE), group]);
-            }
-        }
-        let data = daemon.data_dir();
-        for name in ["machines/sb-not-an-id", "machines/SBAAAAAAAAAAAAAAAA", "machines/backup"] {
-            std::fs::create_dir(data.join(name))?;
-            planted.files.push(data.join(name).join("precious"));
-            std::fs::write(data.join(name).join("precious"), "x")?;
-        }
-        run("ip", &["link", "add", LINK, "type", "veth", "peer", "name"], Path::new(PEER))?;
-        run("nft", &["add", "table", "inet"], Path::new(TABLE))?;
-        Ok(planted)
-    }
-
-    fn check(&self) -> anyhow::Result<()> {
-        for path in self.cgroups.iter().chain(&self.files) {
-            ensure!(path.exists(), "{} was taken away", path.display());
-        }
-        ensure!(Path::new("/sys/class/net").join(LINK).exists(), "the link was taken away");
-        run("nft", &["list", "table", "inet"], Path::new(TABLE))
-    }
-}
-
-impl Drop for Foreign {
-    fn drop(&mut self) {
-        for group in &self.cgroups {
-            let _ = std::fs::remove_dir(group);
-        }
-        for directory in self.files.iter().filter_map(|file| file.parent()) {
-            let _ = std::fs::remove_dir_all(directory);
-        }
-        let _ = Command::new("ip").args(["link", "delete", LINK]).output();
-        let _ = Command::new("nft").args(["delete", "table", "inet", TABLE]).output();
-    }
 }

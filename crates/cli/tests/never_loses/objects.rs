@@ -20,32 +20,39 @@ pub(crate) async fn agree(daemon: &TestDaemon, api: &Api) -> anyhow::Result<BTre
         let id = |row: &serde_json::Value| Some(row["id"].as_str()?.to_owned());
         let own = rows.iter().filter(|row| row["workspace"].is_null()).filter_map(id).collect();
         let rows: BTreeSet<String> = rows.iter().filter_map(id).collect();
-        let objects = Objects::of(daemon);
+        let objects = Objects::of(daemon).ok()?;
         *seen.borrow_mut() = format!("rows {rows:?}, {objects:?}");
         (settled && objects.are(&rows, &own)).then_some(rows)
     });
     settled.await.with_context(|| seen.borrow().clone()).with_context(|| daemon.log_tail())
 }
 
-/// Ids of each kind of object, by what the host says.
+/// Ids of each kind of object, by what the host or Docker says.
 #[derive(Debug)]
 pub(crate) struct Objects {
     machines: BTreeSet<String>,
-    cgroups: BTreeSet<String>,
+    /// Machines' cgroups on this host; containers that run in Docker.
+    living: BTreeSet<String>,
     workspaces: BTreeSet<String>,
 }
 
 impl Objects {
-    pub(crate) fn of(daemon: &TestDaemon) -> Self {
+    pub(crate) fn of(daemon: &TestDaemon) -> anyhow::Result<Self> {
+        if let Some(docker) = daemon.docker() {
+            let instance = daemon.instance()?;
+            let (machines, workspaces) = docker.sandboxes_of(&instance, &[])?;
+            let (living, _) = docker.sandboxes_of(&instance, &["running"])?;
+            return Ok(Self { machines, living, workspaces });
+        }
         let data = daemon.data_dir();
-        let cgroups = cgroup_bases(daemon).iter().flat_map(|base| sandboxes_in(base)).collect();
+        let living = cgroup_bases(daemon).iter().flat_map(|base| sandboxes_in(base)).collect();
         let workspaces = workspace_dirs(data).iter().flat_map(|dir| sandboxes_in(dir)).collect();
-        Self { machines: sandboxes_in(&data.join("machines")), cgroups, workspaces }
+        Ok(Self { machines: sandboxes_in(&data.join("machines")), living, workspaces })
     }
 
     /// `own` are those with a workspace of their own.
     fn are(&self, ids: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
-        self.machines == *ids && self.cgroups == *ids && self.workspaces == *own
+        self.machines == *ids && self.living == *ids && self.workspaces == *own
     }
 }
 

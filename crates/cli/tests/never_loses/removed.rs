@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use sandbank_test_support::{Api, TestDaemon, eventually, skip_unless_root};
+use sandbank_test_support::{
+    Api, TestDaemon, eventually, is_over_docker, skip_over_docker, skip_unless_root,
+};
 use serde_json::Value;
 
 use crate::SANDBANK;
@@ -17,20 +19,54 @@ const NOTICED: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_runner_is_noticed() -> anyhow::Result<()> {
-    noticed("signal 9", |daemon, id| Ok(kill_process(runner_pid(daemon, id)?, Signal::KILL)?)).await
+    noticed("signal 9", Daemon::Runs, kill).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removed_machine_directory_is_noticed() -> anyhow::Result<()> {
-    noticed("removed", |daemon, id| {
-        Ok(std::fs::remove_dir_all(daemon.data_dir().join("machines").join(id))?)
+async fn a_removed_machine_is_noticed() -> anyhow::Result<()> {
+    // Docker tells of a death before it tells of a removal.
+    let reason = if is_over_docker() { "signal 9" } else { "removed" };
+    noticed(reason, Daemon::Runs, remove).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_killed_while_no_daemon_ran_is_noticed() -> anyhow::Result<()> {
+    noticed("runner died", Daemon::IsAway, kill).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_removed_while_no_daemon_ran_is_noticed() -> anyhow::Result<()> {
+    noticed("it was lost", Daemon::IsAway, |daemon, id| {
+        if !is_over_docker() {
+            kill(daemon, id)?;
+        }
+        remove(daemon, id)
     })
     .await
 }
 
+fn kill(daemon: &TestDaemon, id: &str) -> anyhow::Result<()> {
+    match daemon.kill_container(id)? {
+        true => Ok(()),
+        false => Ok(kill_process(runner_pid(daemon, id)?, Signal::KILL)?),
+    }
+}
+
+/// All that its engine knows it by.
+fn remove(daemon: &TestDaemon, id: &str) -> anyhow::Result<()> {
+    let Some(docker) = daemon.docker() else {
+        return Ok(std::fs::remove_dir_all(daemon.data_dir().join("machines").join(id))?);
+    };
+    docker.said(&["rm", "--force", &format!("sandbank-{id}")])?;
+    docker.said(&["volume", "rm", "--force", &format!("sandbank-{id}-workspace")]).map(drop)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_cgroup_is_noticed() -> anyhow::Result<()> {
-    noticed("runner died", |daemon, id| {
+    if skip_over_docker("cgroups are Docker's own") {
+        return Ok(());
+    }
+    noticed("runner died", Daemon::Runs, |daemon, id| {
         for group in cgroup_bases(daemon).into_iter().map(|base| base.join(id)) {
             let members = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
             for pid in members.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
@@ -48,7 +84,10 @@ async fn a_removed_cgroup_is_noticed() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unmounted_workspace_is_noticed() -> anyhow::Result<()> {
-    noticed("workspace", |daemon, id| {
+    if skip_over_docker("mounts of a container are Docker's own") {
+        return Ok(());
+    }
+    noticed("workspace", Daemon::Runs, |daemon, id| {
         let pid = runner_pid(daemon, id)?.as_raw_nonzero().to_string();
         // The call itself: umount(8) wants to see its own process, which is not in there.
         let call = "exit(syscall(166, $ARGV[0], 2) == 0 ? 0 : 1)";
@@ -60,7 +99,10 @@ async fn an_unmounted_workspace_is_noticed() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_workspace_is_noticed() -> anyhow::Result<()> {
-    noticed("workspace", |daemon, id| {
+    if skip_over_docker("no volume that is in use can be removed") {
+        return Ok(());
+    }
+    noticed("workspace", Daemon::Runs, |daemon, id| {
         let dirs = workspace_dirs(daemon.data_dir());
         let workspace = dirs.iter().map(|dir| dir.join(id)).find(|path| path.exists());
         let workspace = workspace.context("no workspace")?;
@@ -83,14 +125,21 @@ fn remove_group(group: &std::path::Path) {
     let _ = std::fs::remove_dir(group);
 }
 
+/// While a part is taken away.
+enum Daemon {
+    Runs,
+    IsAway,
+}
+
 async fn noticed(
     reason: &str,
+    meanwhile: Daemon,
     remove: impl FnOnce(&TestDaemon, &str) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     if skip_unless_root() {
         return Ok(());
     }
-    let daemon = TestDaemon::start_with(SANDBANK, &[("SANDBANK_POOL_SIZE", "1")]).await?;
+    let mut daemon = TestDaemon::start_with(SANDBANK, &[("SANDBANK_POOL_SIZE", "1")]).await?;
     let api = daemon.api()?;
     let (id, bystander) = (api.create("victim").await?, api.create("bystander").await?);
     let (code, ..) = api.run(&id, "echo before > file").await?;
@@ -98,7 +147,14 @@ async fn noticed(
     // The positive control: looking for losses takes nobody who is whole.
     let whole = agree(&daemon, &api).await?;
     ensure!(whole.len() == 2, "{whole:?}");
-    remove(&daemon, &id)?;
+    match meanwhile {
+        Daemon::Runs => remove(&daemon, &id)?,
+        Daemon::IsAway => {
+            daemon.kill_9()?;
+            remove(&daemon, &id)?;
+            daemon.launch().await?;
+        }
+    }
 
     let answer = eventually("the loss to be told", NOTICED, || gone(&api, &id)).await?;
     let told = answer.to_string();

@@ -43,22 +43,30 @@ def cover(target, options):
 
 # What the image `host` takes from the host, and what it has of its own in /etc.
 IMAGE = ("/usr", "/etc/", "/lib", "/bin", "/sbin")
-mounts, conditional = [], set()
+mounts, conditional, cgroups = {}, {}, set()
 for line in open("/proc/self/mountinfo"):
     fields = line.split()
     target, options = unescape(fields[4]), fields[5].split(",")
     kind = fields[fields.index("-") + 1]
     flags = [o for o in options if o in ("ro", "rw", "nosuid", "nodev", "noexec", "idmapped")]
-    if target.startswith(("/proc/", "/sys/")):
-        conditional.add(f"mask {target}: {cover(target, options)}")
+    # Of several at one place, the last one covers the others.
+    if target.startswith("/sys/fs/cgroup"):
+        # Which hierarchies there are is the host's affair; that nothing can be written is not.
+        fixed = "ro" in options or not kind.startswith("cgroup") and not os.access(target, os.W_OK)
+        cgroups.add("read-only" if fixed else "WRITABLE")
+    elif target.startswith(("/proc/", "/sys/")):
+        conditional[target] = f"mask {target}: {cover(target, options)}"
     elif target.startswith(IMAGE):
         # Directories with a version in their name are the same for every version.
         name = re.sub(r"(/etc/(python3|java|ld-musl)[.-]).*", r"\1*", target)
-        conditional.add(f"bind {name}: {' '.join(flags)}")
+        conditional[name] = f"bind {name}: {' '.join(flags)}"
     else:
         kind = kind if kind in ("proc", "sysfs", "tmpfs", "devpts", "mqueue") else "disk"
-        mounts.append(f"mount {target}: {kind} {' '.join(flags)}")
-print("\n".join(mounts + sorted(conditional)))
+        mounts.pop(target, None)
+        mounts[target] = f"mount {target}: {kind} {' '.join(flags)}"
+print(f"cgroups: {' '.join(sorted(cgroups)) or 'none'}")
+mounts, conditional = list(mounts.values()), set(conditional.values())
+print("\n".join(sorted(mounts) + sorted(conditional)))
 
 
 def writable(path):

@@ -82,11 +82,20 @@ pub(crate) fn key(parts: &Parts) -> String {
         format!("sandbank {}", env!("CARGO_PKG_VERSION")),
         format!("runner {}", runner_volume::digest()),
         parts.host.fingerprint.clone(),
+        format!("boot {}", boot(parts)),
         format!("network {}", parts.network.name),
         format!("host {:?}, resolvers {:?}", settings.host_addresses, settings.resolvers),
         format!("weaker {}", weaker.join(",")),
     ]
     .join("; ")
+}
+
+/// Of the host, where the engine is on this one. Engines do not tell, and what a kernel was started
+/// with may have changed with it.
+fn boot(parts: &Parts) -> String {
+    let here = matches!(parts.client.found.address, Address::Unix(_));
+    let told = here.then(|| std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok());
+    told.flatten().map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
 fn finding(probe: &'static str, held: bool, evidence: impl Into<String>) -> HostFinding {

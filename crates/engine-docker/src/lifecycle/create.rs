@@ -6,10 +6,11 @@ use bollard::errors::Error;
 use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
 use sandbank_channel::RunnerClient;
 use sandbank_engine::{Control, EngineError, Machine, MachineSpec, MachineState, NetworkMode};
+use sandbank_fault_points::Point;
 use tokio::time::timeout;
 
 use super::table::Entry;
-use super::{Parts, destroy, workspaces};
+use super::{Parts, destroy, reach, workspaces};
 use crate::connection::{Refusal, status_of};
 use crate::container::{self, Fences, Recipe, Workspace};
 use crate::egress::Egress;
@@ -119,10 +120,12 @@ async fn make(
     }
     let volumes = volumes?;
     parts.runner.ensure(client, &image.id, &volumes).await?;
+    reach(Point::RunnerVolumeReady)?;
     let egress = match spec.network {
         NetworkMode::Default => Some(parts.egress().await?),
         NetworkMode::None => None,
     };
+    reach(Point::BridgeReady)?;
     let made_workspace = {
         // Nobody removes it between the question and the container that uses it.
         let _kept = match spec.workspace {
@@ -134,20 +137,27 @@ async fn make(
             None => false,
         };
         entry.set_container(make_container(parts, spec, (&image, &volumes), egress).await?);
+        if is_new {
+            reach(Point::KeptVolumeMade)?;
+        }
         is_new
     };
+    reach(Point::ContainerMade)?;
     let complaints = Complaints::of(&spec.id);
     // Before it starts, so that nothing it says is missed.
     let (attached, cut) = streams::attach(&parts.client, &spec.id, complaints.clone()).await?;
+    reach(Point::Attached)?;
     let name = naming::container(&spec.id);
     let started = parts.client.api().start_container(&name, None::<StartContainerOptions>).await;
     started.map_err(|error| refused(parts, spec, "start a container", error))?;
+    reach(Point::ContainerStarted)?;
     let opened = match timeout(RUNNER_DEADLINE, streams::open(attached)).await {
         Ok(Ok(opened)) => opened,
         Ok(Err(error)) => return Err(did_not_start(spec, &complaints, &error.to_string())),
         Err(_) => return Err(did_not_start(spec, &complaints, "it did not answer in time")),
     };
     entry.set_cut(cut);
+    reach(Point::RunnerAnswered)?;
     if spec.env.is_empty() {
         entry.set_ready(opened);
     } else {

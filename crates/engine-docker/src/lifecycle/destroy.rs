@@ -6,9 +6,10 @@ use std::sync::Arc;
 use bollard::errors::Error;
 use bollard::query_parameters::{RemoveContainerOptionsBuilder, RemoveVolumeOptions};
 use sandbank_engine::{DeathCause, EngineError, SandboxId};
+use sandbank_fault_points::Point;
 use tokio::time::Instant;
 
-use super::Parts;
+use super::{Parts, reach};
 use crate::connection::status_of;
 use crate::limits::{ENGINE_POLL, REMOVAL_DEADLINE};
 use crate::naming;
@@ -45,6 +46,7 @@ pub(super) async fn remove_all(parts: &Parts, id: &SandboxId) -> Result<(), Engi
         .await
         .map_err(parts.client.failed("remove a container"))?;
     }
+    reach(Point::ContainerRemoved)?;
     let volume = naming::own_volume(id);
     if is_our_volume(parts, &volume).await? {
         until_gone(deadline, || async {
@@ -53,7 +55,7 @@ pub(super) async fn remove_all(parts: &Parts, id: &SandboxId) -> Result<(), Engi
         .await
         .map_err(parts.client.failed("remove a volume"))?;
     }
-    Ok(())
+    reach(Point::VolumeRemoved)
 }
 
 async fn is_our_container(parts: &Parts, name: &str) -> Result<bool, EngineError> {

@@ -285,6 +285,11 @@ impl Parts {
     }
 }
 
+/// A fault point, as a failure of the engine.
+fn reach(point: sandbank_fault_points::Point) -> Result<(), EngineError> {
+    sandbank_fault_points::reach(point).map_err(EngineError::io("go on"))
+}
+
 async fn connect(parts: &Arc<Parts>, id: &SandboxId) -> Result<Box<dyn Stream>, EngineError> {
     let entry = known(parts, id).await?;
     if entry.is_dead() {

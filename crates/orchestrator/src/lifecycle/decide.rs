@@ -54,6 +54,10 @@ pub(super) struct Turn<'a> {
 impl Turn<'_> {
     fn creating(&mut self, event: Event) {
         match event {
+            Event::TurnCame => {
+                let deadline = self.now + self.rules.create_deadline;
+                self.state.phase = Phase::Creating { deadline };
+            }
             Event::Created => {
                 self.state.phase = Phase::Running;
                 self.state.lease.touch(self.now);

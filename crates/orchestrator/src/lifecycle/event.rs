@@ -9,6 +9,8 @@ pub(crate) enum Event {
     /// Nothing but time has passed.
     Tick,
 
+    /// The making of its machine begins now.
+    TurnCame,
     /// The machine runs and its row says so.
     Created,
     CreateFailed {

@@ -7,6 +7,7 @@ use crate::{Settings, limits};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
+    pub(crate) create_deadline: Millis,
     pub(crate) collect_deadline: Millis,
     pub(crate) stop_deadline: Millis,
     pub(crate) change_deadline: Millis,
@@ -29,6 +30,7 @@ pub(crate) struct Rules {
 impl Rules {
     pub(crate) fn from(settings: &Settings) -> Self {
         Self {
+            create_deadline: millis(settings.create_deadline),
             collect_deadline: millis(limits::COLLECT_DEADLINE),
             stop_deadline: millis(settings.stop_deadline),
             change_deadline: millis(limits::CHANGE_DEADLINE),

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sandbank_engine::{Control, Engine, EngineError, NetworkMode};
-use sandbank_orchestrator::{OrchestratorError, SandboxState};
+use sandbank_orchestrator::{OrchestratorError, SandboxState, Settings};
 use sandbank_test_support::eventually;
 
 use crate::world::{SOON, World, output, request, settings};
@@ -119,9 +119,7 @@ async fn controls_that_the_engine_accepts_to_be_without_hinder_no_create() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_past_its_deadline_fails_and_leaves_nothing() {
     let deadline = Duration::from_millis(300);
-    let world =
-        World::new(sandbank_orchestrator::Settings { create_deadline: deadline, ..settings() })
-            .await;
+    let world = World::new(Settings { create_deadline: deadline, ..settings() }).await;
     let gate = world.engine.create_gate.acquire_many(1000).await.unwrap();
     let error = world.try_create(request("chat:1")).await.unwrap_err();
     assert!(matches!(error, OrchestratorError::CreateTimedOut(after) if after == deadline));
@@ -133,6 +131,26 @@ async fn a_create_past_its_deadline_fails_and_leaves_nothing() {
     .await
     .unwrap();
     world.create("chat:1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_deadline_of_a_create_begins_with_its_turn() {
+    let create_deadline = Duration::from_secs(3);
+    let one_at_once = Settings { create_deadline, concurrent_creates: Some(1), ..settings() };
+    let world = World::new(one_at_once).await;
+    let gate = world.engine.create_gate.acquire_many(1000).await.unwrap();
+    let (daemon, other) = (world.daemon(), world.daemon());
+    let first = tokio::spawn(async move { daemon.create(request("chat:1")).await });
+    eventually("the first create to be under way", SOON, || async {
+        (world.engine.ids().len() == 1).then_some(())
+    })
+    .await
+    .unwrap();
+    let second = tokio::spawn(async move { other.create(request("chat:2")).await });
+    // All of its time the second has waited for the first.
+    assert!(matches!(first.await.unwrap(), Err(OrchestratorError::CreateTimedOut(_))));
+    drop(gate);
+    assert!(second.await.unwrap().unwrap().created);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sandbank_channel::RunnerClient;
 use sandbank_protocol::{CommandSpec, Ending, PtySize};
 
-use crate::commanding::{follow, id, spec};
+use crate::commanding::{follow, id, run, shell, spec};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -22,6 +22,8 @@ pub(crate) struct PlainBash<'a> {
     root: PathBuf,
     /// Scripts and what it writes down, out of its sight.
     notes: PathBuf,
+    /// The same directory, as this process sees it.
+    seen_notes: PathBuf,
     control: File,
     /// Of the process that runs, and of those before it.
     process: usize,
@@ -42,17 +44,23 @@ pub(crate) struct Did {
 }
 
 impl<'a> PlainBash<'a> {
-    pub(crate) async fn start(client: &'a RunnerClient, root: &Path, notes: &Path) -> Self {
-        std::fs::create_dir_all(root).unwrap();
-        std::fs::create_dir_all(notes).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(notes.join("control")).status();
-        assert!(made.unwrap().success());
+    /// `root` and `notes` are there, and what is in `notes` can be seen at `seen_notes`.
+    pub(crate) async fn start(
+        client: &'a RunnerClient,
+        root: &Path,
+        notes: &Path,
+        seen_notes: &Path,
+    ) -> Self {
+        let made = format!("mkfifo {}/control", notes.display());
+        let made = run(client, &shell(&format!("{}-made", name_of(root)), &made)).await;
+        assert_eq!(made.code(), Some(0), "{}", made.errors());
         // Both ways, so that neither side waits for the other to open it.
-        let control = OpenOptions::new().read(true).write(true).open(notes.join("control"));
+        let control = OpenOptions::new().read(true).write(true).open(seen_notes.join("control"));
         let mut plain = Self {
             client,
             root: root.to_owned(),
             notes: notes.to_owned(),
+            seen_notes: seen_notes.to_owned(),
             control: control.unwrap(),
             process: 0,
             cwd: root.parent().unwrap().to_owned(),
@@ -87,13 +95,13 @@ impl<'a> PlainBash<'a> {
              plain_exit() {{ export -p >{notes}/exports; pwd >{notes}/cwd; }}\n\
              trap plain_exit EXIT\n"
         ));
-        if self.notes.join("exports").exists() {
+        if self.seen_notes.join("exports").exists() {
             self.tell(&format!(". {notes}/exports\n"));
         }
     }
 
     fn command(&self) -> String {
-        format!("plain-{}", self.process)
+        format!("{}-{}", name_of(&self.root), self.process)
     }
 
     fn tell(&self, line: &str) {
@@ -107,7 +115,7 @@ impl<'a> PlainBash<'a> {
             self.launch().await;
         }
         self.turn += 1;
-        let (notes, turn) = (self.notes.clone(), self.turn);
+        let (notes, turn) = (self.seen_notes.clone(), self.turn);
         let note = |what: &str| notes.join(format!("{turn}.{what}"));
         std::fs::write(note("script"), script).unwrap();
         let _ = std::fs::remove_file(notes.join("cwd"));
@@ -115,7 +123,7 @@ impl<'a> PlainBash<'a> {
             0 => String::new(),
             status => format!("plain_status {status} || "),
         };
-        let at = notes.display();
+        let at = self.notes.display();
         self.tell(&format!(
             "{status}. {at}/{turn}.script </dev/null >{at}/{turn}.out 2>{at}/{turn}.err; \
              plain_after \"$?\" {turn}\n"
@@ -125,7 +133,7 @@ impl<'a> PlainBash<'a> {
         let Some((status, cwd)) = after else {
             let ending = follow(self.client, &self.command(), 0).await.ending;
             (self.is_dead, self.status) = (true, 0);
-            let cwd = std::fs::read_to_string(self.notes.join("cwd")).ok();
+            let cwd = std::fs::read_to_string(self.seen_notes.join("cwd")).ok();
             let cwd = cwd.map(|cwd| cwd.trim_end_matches('\n').to_owned());
             if let Some(cwd) = cwd {
                 self.cwd = cwd.into();
@@ -169,4 +177,9 @@ impl<'a> PlainBash<'a> {
         let status = self.client.command(&id(&self.command())).await.unwrap();
         matches!(status.state, sandbank_protocol::CommandState::Ended { .. })
     }
+}
+
+/// Of a directory; nobody else's is called so.
+fn name_of(root: &Path) -> &str {
+    root.file_name().unwrap().to_str().unwrap()
 }

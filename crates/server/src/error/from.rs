@@ -63,6 +63,7 @@ fn status(error: &OrchestratorError) -> StatusCode {
         }
         OrchestratorError::PublishFailed { .. } => StatusCode::BAD_GATEWAY,
         OrchestratorError::CreateTimedOut(_)
+        | OrchestratorError::NoTurn(_)
         | OrchestratorError::ShuttingDown
         | OrchestratorError::Untested(_) => StatusCode::SERVICE_UNAVAILABLE,
         OrchestratorError::Engine(error) => engine_status(error),

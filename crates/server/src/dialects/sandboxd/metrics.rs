@@ -21,7 +21,7 @@ type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge>;
 type Counters = Family<Labels, Counter>;
 
-/// Sandboxes by state, creates by source, and the pool, for Prometheus.
+/// Sandboxes by state, creates by source and under way, and the pool, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "daemon",
     responses((status = 200, body = String, content_type = "application/openmetrics-text"),
         (status = "default", body = ErrorBody)))]
@@ -44,6 +44,15 @@ fn render(status: &Status, several: bool) -> String {
         created.get_or_create(&vec![("source", source.to_owned())]).inc_by(total);
     }
     registry.register("creates", "Sandboxes created, by the source of the machine", created);
+    let under_way = Gauges::default();
+    for (stage, count) in [("waiting", status.creates_waiting), ("making", status.creates_making)] {
+        set(&under_way, vec![("stage", stage.to_owned())], count as u64);
+    }
+    registry.register(
+        "creates_under_way",
+        "Creates that wait for their turn in the engine, and those that have it",
+        under_way,
+    );
     pool(&mut registry, &status.pool, several);
     let mut text = String::new();
     encode(&mut text, &registry).expect("a text takes everything");
@@ -104,6 +113,8 @@ mod tests {
             sandboxes: [("running", 5), ("paused", 1)].into(),
             created_from_pool: 7,
             created_cold: 9,
+            creates_waiting: 6,
+            creates_making: 4,
             pool: vec![pool],
         };
         let text = render(&status, false);
@@ -113,6 +124,8 @@ mod tests {
             r#"sandbank_sandboxes{state="paused"} 1"#.to_owned(),
             r#"sandbank_creates_total{source="pool"} 7"#.to_owned(),
             r#"sandbank_creates_total{source="cold"} 9"#.to_owned(),
+            r#"sandbank_creates_under_way{stage="waiting"} 6"#.to_owned(),
+            r#"sandbank_creates_under_way{stage="making"} 4"#.to_owned(),
             format!("sandbank_pool_target{of} 4"),
             format!("sandbank_pool_ready{of} 2"),
             format!("sandbank_pool_being_made{of} 1"),
