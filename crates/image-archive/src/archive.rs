@@ -158,7 +158,7 @@ impl Archive {
         let mut stream = TarStream::new(Seeking { inner, left: self.length }, true);
         let mut members = HashMap::new();
         let (mut entries, mut root_like) = (0u64, false);
-        while let Some(entry) = stream.next()? {
+        while let Some(entry) = stream.next_entry()? {
             entries += 1;
             if entries > most_entries {
                 return Err(bad(format!("it has more than {most_entries} entries")));

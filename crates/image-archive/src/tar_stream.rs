@@ -107,7 +107,7 @@ impl<R: Skip> TarStream<R> {
     }
 
     /// The next entry, after skipping what is left of this one.
-    pub fn next(&mut self) -> Result<Option<Entry>, TarError> {
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, TarError> {
         let mut extension = Extension::default();
         loop {
             self.finish_entry()?;

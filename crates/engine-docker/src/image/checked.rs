@@ -75,7 +75,7 @@ impl Layer<'_> {
         let hashed = Hashed::new(inner, most, &|| false);
         // A layer with a digest needs no end mark to show that it is whole.
         let mut stream = TarStream::new(hashed, self.archive.format == Format::Rootfs);
-        while let Some(entry) = stream.next()? {
+        while let Some(entry) = stream.next_entry()? {
             budget.take_entry()?;
             stays_inside(&entry)?;
             if is_program(&entry) {

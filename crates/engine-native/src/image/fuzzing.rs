@@ -39,7 +39,7 @@ impl<R: std::io::Read> Skip for Bounded<R> {}
 
 fn read_all<R: Skip>(mut stream: TarStream<R>) {
     let mut buffer = [0; 4096];
-    while let Ok(Some(entry)) = stream.next() {
+    while let Ok(Some(entry)) = stream.next_entry() {
         assert!(!entry.path.contains(&0) && !entry.link.contains(&0));
         let mut read = 0u64;
         while let Ok(length @ 1..) = stream.read_body(&mut buffer) {

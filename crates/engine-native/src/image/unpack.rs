@@ -86,7 +86,7 @@ impl<'a> Unpacker<'a> {
 
     /// Unpacks every entry and says how many there were.
     pub(super) fn unpack<R: Skip>(mut self, stream: &mut TarStream<R>) -> Result<u64, EngineError> {
-        while let Some(entry) = stream.next()? {
+        while let Some(entry) = stream.next_entry()? {
             self.budget.take_entry()?;
             self.entries += 1;
             self.place(&entry, stream)?;
