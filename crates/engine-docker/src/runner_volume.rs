@@ -2,7 +2,8 @@
 //! through a container that is never started, and compared byte for byte before it is used.
 //!
 //! The helper container's name is the lock: an engine gives a name to one container at a time, so
-//! whoever made it is alone with the volume, be it of this daemon or of another.
+//! whoever made it is alone with the volume, be it of this daemon or of another. Its label says
+//! whose it is: one that this daemon's predecessor left when it was killed is removed at once.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -17,7 +18,7 @@ use bollard::query_parameters::{
     RemoveContainerOptionsBuilder, UploadToContainerOptionsBuilder,
 };
 use futures_util::TryStreamExt;
-use sandbank_engine::EngineError;
+use sandbank_engine::{EngineError, InstanceId};
 use sandbank_runner_binary::RUNNER;
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
@@ -28,7 +29,7 @@ use crate::container::{RUNNER_DIRECTORY, RUNNER_FILE};
 use crate::limits::{ENGINE_POLL, REMOVAL_DEADLINE};
 use crate::naming;
 
-/// A helper this old is one whose daemon died.
+/// Another daemon's helper of this age is one whose daemon died.
 const STALE: Duration = Duration::from_secs(60);
 
 /// Of the digest that is part of names.
@@ -56,13 +57,32 @@ impl RunnerVolume {
     }
 
     /// It is there and whole, or an error says why not. Any image will do: nothing of it is used.
-    pub(crate) async fn ensure(&self, client: &Client, image: &str) -> Result<(), EngineError> {
+    pub(crate) async fn ensure(
+        &self,
+        client: &Client,
+        instance: &InstanceId,
+        image: &str,
+    ) -> Result<(), EngineError> {
         let mut whole = self.whole.lock().await;
         if !*whole {
-            fill(client, image).await?;
+            fill(client, instance, image).await?;
             *whole = true;
         }
         Ok(())
+    }
+
+    /// What this daemon's predecessor left when it was killed. Nobody needs it to be gone already.
+    pub(crate) async fn take_back(client: &Client, instance: &InstanceId) {
+        let helper = helper();
+        match forsaken(client, instance, &helper).await {
+            Ok(None) => {}
+            Ok(Some(id)) => {
+                if let Err(error) = remove(client, &id).await {
+                    tracing::debug!(%error, "a helper that nobody needs stays");
+                }
+            }
+            Err(error) => tracing::debug!(%error, "no helper is looked for"),
+        }
     }
 
     /// Somebody may have removed it.
@@ -71,9 +91,13 @@ impl RunnerVolume {
     }
 }
 
-async fn fill(client: &Client, image: &str) -> Result<(), EngineError> {
-    let helper = format!("{}-helper", RunnerVolume::name());
-    lock(client, &helper, image).await?;
+fn helper() -> String {
+    format!("{}-helper", RunnerVolume::name())
+}
+
+async fn fill(client: &Client, instance: &InstanceId, image: &str) -> Result<(), EngineError> {
+    let helper = helper();
+    lock(client, instance, &helper, image).await?;
     let filled = async {
         if holds_runner(client, &helper).await? {
             return Ok(());
@@ -94,20 +118,25 @@ async fn fill(client: &Client, image: &str) -> Result<(), EngineError> {
 }
 
 /// Makes the helper, which only one can.
-async fn lock(client: &Client, helper: &str, image: &str) -> Result<(), EngineError> {
+async fn lock(
+    client: &Client,
+    instance: &InstanceId,
+    helper: &str,
+    image: &str,
+) -> Result<(), EngineError> {
     let deadline = Instant::now() + STALE + REMOVAL_DEADLINE;
     loop {
         let options = CreateContainerOptionsBuilder::default().name(helper).build();
-        let made = client.api().create_container(Some(options), body(image)).await;
+        let made = client.api().create_container(Some(options), body(instance, image)).await;
         match made {
             Ok(_) => return Ok(()),
             Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 409) => {
                 if Instant::now() > deadline {
                     return Err(client.failed("make the helper that holds the runner")(error));
                 }
-                if is_stale(client, helper).await? {
+                if let Some(id) = forsaken(client, instance, helper).await? {
                     tracing::warn!(helper, "removed what a dead daemon left while it copied");
-                    remove(client, helper).await?;
+                    remove(client, &id).await?;
                 }
                 tokio::time::sleep(ENGINE_POLL).await;
             }
@@ -118,15 +147,17 @@ async fn lock(client: &Client, helper: &str, image: &str) -> Result<(), EngineEr
     }
 }
 
-fn body(image: &str) -> ContainerCreateBody {
+fn body(instance: &InstanceId, image: &str) -> ContainerCreateBody {
     let labels = HashMap::from([(naming::RUNNER.to_owned(), digest().to_owned())]);
+    let mut whose = labels.clone();
+    whose.insert(naming::INSTANCE.to_owned(), instance.to_string());
     let volume = Mount {
         typ: Some(MountType::VOLUME),
         source: Some(RunnerVolume::name()),
         target: Some(RUNNER_DIRECTORY.to_owned()),
         volume_options: Some(MountVolumeOptions {
             no_copy: Some(true),
-            labels: Some(labels.clone()),
+            labels: Some(labels),
             ..MountVolumeOptions::default()
         }),
         ..Mount::default()
@@ -135,7 +166,7 @@ fn body(image: &str) -> ContainerCreateBody {
         image: Some(image.to_owned()),
         // Never started; without it an image that names no program is refused.
         entrypoint: Some(vec!["/nothing".to_owned()]),
-        labels: Some(labels),
+        labels: Some(whose),
         host_config: Some(HostConfig {
             mounts: Some(vec![volume]),
             network_mode: Some("none".to_owned()),
@@ -146,15 +177,25 @@ fn body(image: &str) -> ContainerCreateBody {
     }
 }
 
-/// By the engine's clock and ours, which need not agree well.
-async fn is_stale(client: &Client, helper: &str) -> Result<bool, EngineError> {
+/// The id of the helper if nobody uses it: no other process is of this instance, and within this one
+/// whoever asks is alone. Another's is judged by its age, by the engine's clock and ours, which need
+/// not agree well.
+async fn forsaken(
+    client: &Client,
+    instance: &InstanceId,
+    helper: &str,
+) -> Result<Option<String>, EngineError> {
     match client.api().inspect_container(helper, None).await {
         Ok(found) => {
+            let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
+            let is_ours =
+                labels.get(naming::INSTANCE).is_some_and(|whose| *whose == instance.to_string());
             let made = found.created.as_ref().and_then(|text| unix_seconds(&text.to_string()));
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            Ok(made.is_some_and(|made| now.as_secs() > made + STALE.as_secs()))
+            let is_old = made.is_some_and(|made| now.as_secs() > made + STALE.as_secs());
+            Ok(found.id.filter(|_| is_ours || is_old))
         }
-        Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => Ok(false),
+        Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => Ok(None),
         Err(error) => Err(client.failed("look at the helper that holds the runner")(error)),
     }
 }

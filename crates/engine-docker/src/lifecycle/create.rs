@@ -111,7 +111,7 @@ async fn make(
     spec: &MachineSpec,
 ) -> Result<Machine, Obstacle> {
     let image = parts.images.resolve(&parts.client, &spec.image).await?;
-    parts.runner.ensure(&parts.client, &image.id).await?;
+    parts.runner.ensure(&parts.client, &parts.settings.instance, &image.id).await?;
     reach(Point::RunnerVolumeReady)?;
     if spec.network == NetworkMode::Default {
         parts.network.ensure(&parts.client).await?;

@@ -46,6 +46,7 @@ pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, Engine
         let entry = parts.table.get_or_insert(&container.id, container.spec);
         entry.set_container(container.name);
     }
+    RunnerVolume::take_back(&parts.client, &parts.settings.instance).await;
     events::follow(&parts);
     Ok(parts)
 }
