@@ -2,7 +2,8 @@
 //! through a container that is never started, and compared byte for byte before it is used.
 //!
 //! The helper container's name is the lock: an engine gives a name to one container at a time, so
-//! whoever made it is alone with the volume, be it of this daemon or of another.
+//! whoever made it is alone with the volume, be it of this daemon or of another. Its label says
+//! whose it is: one that this daemon's predecessor left when it was killed is removed at once.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -17,7 +18,7 @@ use bollard::query_parameters::{
     RemoveContainerOptionsBuilder, RemoveVolumeOptions, UploadToContainerOptionsBuilder,
 };
 use futures_util::TryStreamExt;
-use sandbank_engine::{EngineError, sha256_hex};
+use sandbank_engine::{EngineError, InstanceId, sha256_hex};
 use sandbank_runner_binary::RUNNER;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -27,7 +28,7 @@ use crate::container::{RUNNER_DIRECTORY, RUNNER_FILE, covers};
 use crate::limits::{ENGINE_POLL, REMOVAL_DEADLINE};
 use crate::naming;
 
-/// A helper this old, by the engine's own clock, is one whose daemon died.
+/// Another daemon's helper this old, by the engine's own clock, is one whose daemon died.
 const STALE: Duration = Duration::from_secs(60);
 
 /// Of the digest that is part of names.
@@ -55,16 +56,33 @@ impl RunnerVolume {
     pub(crate) async fn ensure(
         &self,
         client: &Client,
+        instance: &InstanceId,
         image: &str,
         volumes: &[String],
     ) -> Result<(), EngineError> {
         let mut whole = self.whole.lock().await;
         if !*whole {
-            fill(client, image, volumes).await?;
+            fill(client, instance, image, volumes).await?;
             remove_old(client).await;
             *whole = true;
         }
         Ok(())
+    }
+
+    /// What this daemon's predecessor left when it was killed. Nobody needs it to be gone already.
+    pub(crate) async fn take_back(client: &Client, instance: &InstanceId) {
+        let found = async {
+            forsaken(client, instance, &helper(), &EngineClock::read(client).await?).await
+        };
+        match found.await {
+            Ok(None) => {}
+            Ok(Some(id)) => {
+                if let Err(error) = remove(client, &id).await {
+                    tracing::debug!(%error, "a helper that nobody needs stays");
+                }
+            }
+            Err(error) => tracing::debug!(%error, "no helper is looked for"),
+        }
     }
 
     /// Somebody may have removed it.
@@ -93,9 +111,18 @@ async fn remove_old(client: &Client) {
     }
 }
 
-async fn fill(client: &Client, image: &str, volumes: &[String]) -> Result<(), EngineError> {
-    let helper = format!("{}-helper", RunnerVolume::name());
-    lock(client, &helper, image, volumes).await?;
+fn helper() -> String {
+    format!("{}-helper", RunnerVolume::name())
+}
+
+async fn fill(
+    client: &Client,
+    instance: &InstanceId,
+    image: &str,
+    volumes: &[String],
+) -> Result<(), EngineError> {
+    let helper = helper();
+    lock(client, instance, &helper, image, volumes).await?;
     let filled = async {
         if holds_runner(client, &helper).await? {
             return Ok(());
@@ -118,6 +145,7 @@ async fn fill(client: &Client, image: &str, volumes: &[String]) -> Result<(), En
 /// Makes the helper, which only one can.
 async fn lock(
     client: &Client,
+    instance: &InstanceId,
     helper: &str,
     image: &str,
     volumes: &[String],
@@ -127,7 +155,8 @@ async fn lock(
     let mut clock = None;
     loop {
         let options = CreateContainerOptionsBuilder::default().name(helper).build();
-        let made = client.api().create_container(Some(options), body(image, volumes)).await;
+        let made =
+            client.api().create_container(Some(options), body(instance, image, volumes)).await;
         match made {
             Ok(_) => return Ok(()),
             Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 409) => {
@@ -138,7 +167,7 @@ async fn lock(
                     Some(clock) => clock,
                     None => clock.insert(EngineClock::read(client).await?),
                 };
-                if let Some(stale) = stale_one(client, helper, clock).await? {
+                if let Some(stale) = forsaken(client, instance, helper, clock).await? {
                     tracing::warn!(helper, "removed what a dead daemon left while it copied");
                     remove(client, &stale).await?;
                 }
@@ -169,15 +198,17 @@ impl EngineClock {
     }
 }
 
-fn body(image: &str, volumes: &[String]) -> ContainerCreateBody {
+fn body(instance: &InstanceId, image: &str, volumes: &[String]) -> ContainerCreateBody {
     let labels = HashMap::from([(naming::RUNNER.to_owned(), digest().to_owned())]);
+    let mut whose = labels.clone();
+    whose.insert(naming::INSTANCE.to_owned(), instance.to_string());
     let volume = Mount {
         typ: Some(MountType::VOLUME),
         source: Some(RunnerVolume::name()),
         target: Some(RUNNER_DIRECTORY.to_owned()),
         volume_options: Some(MountVolumeOptions {
             no_copy: Some(true),
-            labels: Some(labels.clone()),
+            labels: Some(labels),
             ..MountVolumeOptions::default()
         }),
         ..Mount::default()
@@ -186,7 +217,7 @@ fn body(image: &str, volumes: &[String]) -> ContainerCreateBody {
         image: Some(image.to_owned()),
         // Never started; without it an image that names no program is refused.
         entrypoint: Some(vec!["/nothing".to_owned()]),
-        labels: Some(labels),
+        labels: Some(whose),
         host_config: Some(HostConfig {
             mounts: Some([vec![volume], covers(volumes)].concat()),
             network_mode: Some("none".to_owned()),
@@ -197,16 +228,21 @@ fn body(image: &str, volumes: &[String]) -> ContainerCreateBody {
     }
 }
 
-/// Its id, so that not somebody's new one is removed.
-async fn stale_one(
+/// The id of the helper if nobody uses it: no other process is of this instance, and within this one
+/// whoever asks is alone. Another's is judged by its age.
+async fn forsaken(
     client: &Client,
+    instance: &InstanceId,
     helper: &str,
     clock: &EngineClock,
 ) -> Result<Option<String>, EngineError> {
     match client.api().inspect_container(helper, None).await {
         Ok(found) => {
+            let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
+            let is_ours =
+                labels.get(naming::INSTANCE).is_some_and(|whose| *whose == instance.to_string());
             let made = found.created.as_ref().map(ToString::to_string).unwrap_or_default();
-            Ok(found.id.filter(|_| clock.is_stale(&made)))
+            Ok(found.id.filter(|_| is_ours || clock.is_stale(&made)))
         }
         Err(error) if status_of(&error).is_some_and(|refusal| refusal.status == 404) => Ok(None),
         Err(error) => Err(client.failed("look at the helper that holds the runner")(error)),

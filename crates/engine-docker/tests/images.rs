@@ -4,10 +4,12 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandbank_engine::{Engine, EngineError, ImageName, WorkspaceId};
-use support::{TestEngine, spec};
+use sandbank_test_support::PrivateDocker;
+use support::{TestEngine, soon, spec};
 
 /// In the test's image, `/tmp` is root's alone.
 #[tokio::test(flavor = "multi_thread")]
@@ -155,5 +157,26 @@ async fn a_runner_that_is_missing_or_half_there_is_copied_again() {
     one.finish().await;
     two.finish().await;
     assert_eq!(test.docker.said(&["ps", "-aq"]).unwrap(), "", "no helper stays");
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_daemon_left_while_it_copied_the_runner_delays_no_create_of_the_next() {
+    // Of its own: nobody else's engine may look at the volume meanwhile.
+    let Some(docker) = PrivateDocker::start(false).unwrap() else { return };
+    let Some(test) = TestEngine::on(Arc::new(docker), |_| {}).await else { return };
+    let id = test.create().await.id;
+    test.engine.destroy(&id).await.unwrap();
+    let volumes = ["volume", "ls", "--quiet", "--filter", "label=sandbank.runner"];
+    let helper = format!("{}-helper", test.docker.said(&volumes).unwrap());
+    let label = format!("sandbank.instance={}", test.settings.instance);
+    let create = ["create", "--name", &helper, "--label", &label, support::IMAGE, "true"];
+    test.docker.said(&create).unwrap();
+    let test = test.restart().await;
+    assert_eq!(test.docker.said(&["ps", "-aq"]).unwrap(), "", "the next start takes it back");
+    // As if it had been made just after that.
+    test.docker.said(&create).unwrap();
+    let id = soon("a machine", test.create()).await.id;
+    assert_eq!(test.sh(&id, "echo works").await.stdout, "works\n");
     test.finish().await;
 }

@@ -119,7 +119,7 @@ async fn make(
         parts.images.forget(name);
     }
     let volumes = volumes?;
-    parts.runner.ensure(client, &image.id, &volumes).await?;
+    parts.runner.ensure(client, instance, &image.id, &volumes).await?;
     reach(Point::RunnerVolumeReady)?;
     let egress = match spec.network {
         NetworkMode::Default => Some(parts.egress().await?),

@@ -49,6 +49,7 @@ pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, Engine
         entry.set_container(container.name);
     }
     places::remove_leftovers(&parts.client, &parts.settings.instance).await?;
+    RunnerVolume::take_back(&parts.client, &parts.settings.instance).await;
     events::follow(&parts);
     Ok(parts)
 }

@@ -191,7 +191,9 @@ async fn what_is_being_made_while_its_image_changes_is_not_handed_out() {
     // Nobody knows which of the two images the machine is of.
     let (name, place) = ("changed".parse().unwrap(), std::path::PathBuf::from("/x"));
     let failed = world
-        .run(|daemon| async move { daemon.import_image(&name, &place, &|_| (), &place).await })
+        .run(|daemon| async move {
+            daemon.images(None).unwrap().import(&name, &place, &|_| (), &place).await
+        })
         .await;
     assert!(failed.is_err(), "this engine has no images to change");
     drop(gate);
