@@ -9,7 +9,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use sandbank_protocol::{
     CommandId, CommandSpec, CommandStatus, DirListing, FILE_STAT_HEADER, Fault, FaultCode,
     FileStat, Hello, MkdirRequest, MoveRequest, PROTOCOL_VERSION, PtySize, SignalRequest, Started,
@@ -24,6 +24,7 @@ use crate::limits::{
     ANSWER_TIMEOUT, CONNECTION_WINDOW_BYTES, HELLO_TIMEOUT, MAX_FRAME_BYTES, MAX_JSON_BYTES,
     STREAM_WINDOW_BYTES,
 };
+use crate::one_task::one_task;
 use crate::{ChannelBody, ChannelError, FileDownload, OutputStream, empty_body, full_body};
 
 /// A byte stream to a port in the sandbox.
@@ -51,7 +52,8 @@ impl RunnerClient {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let handshake = http2::Builder::new(TokioExecutor::new())
+        let (parts, task) = one_task();
+        let handshake = http2::Builder::new(parts)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_frame_size(MAX_FRAME_BYTES)
@@ -59,12 +61,12 @@ impl RunnerClient {
             .handshake(TokioIo::new(stream));
         let (sender, connection) = timed(HELLO_TIMEOUT, handshake).await??;
         let (ended, over) = watch::channel(false);
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
+        tokio::spawn(task.run(connection, move |result| {
+            if let Err(error) = result {
                 tracing::debug!(%error, "a channel ended");
             }
             let _ = ended.send(true);
-        });
+        }));
         let client = Self { sender, over };
         let hello: Hello = timed(HELLO_TIMEOUT, client.get("/hello")).await??;
         if hello.is_compatible() {

@@ -10,6 +10,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod limits;
+mod one_task;
 mod output;
 pub mod pipe;
 
