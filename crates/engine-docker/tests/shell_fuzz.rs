@@ -48,7 +48,7 @@ mod grounds {
         }
 
         pub(crate) async fn next(&mut self) -> Ground {
-            if self.next % PER_MACHINE == 0 {
+            if self.next.is_multiple_of(PER_MACHINE) {
                 if let Some((old, _)) = self.machine.take() {
                     self.test.engine.destroy(&old).await.unwrap();
                 }
