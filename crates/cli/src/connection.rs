@@ -40,6 +40,10 @@ impl Connection {
                 Err(closed(&url, &settings))
             }
             (Found::Nothing, Reach::OrLeftBehind) if Daemon::was_in(&settings.data_dir) => {
+                let data = settings.data_dir.display();
+                context.ui.note(&format!(
+                    "no server has the data directory {data}; this is about what was left there"
+                ));
                 let own = OwnDaemon::start_briefly(settings).await?;
                 Ok(Self { client: own.client().clone(), own: Some(own) })
             }

@@ -158,7 +158,11 @@ fn what_was_kept_is_listed_and_removed_without_a_server() -> anyhow::Result<()> 
         assert_eq!(succeeded(&look.wait_with_output()?).trim(), id);
     }
     assert_eq!(succeeded(&alone(&data, &["rm", id, id]).output()?).trim(), id);
-    assert_eq!(succeeded(&alone(&data, &["ps", "-q"]).output()?), "");
+    let none_left = alone(&data, &["ps", "-q"]).output()?;
+    assert_eq!(succeeded(&none_left), "");
+    // Whoever looks into the wrong directory learns it.
+    let said = String::from_utf8_lossy(&none_left.stderr);
+    assert!(said.contains("no server has the data directory"), "{said}");
     clean(&data);
     Ok(())
 }
