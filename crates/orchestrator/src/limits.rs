@@ -14,6 +14,11 @@ pub(crate) const RECORD_DEADLINE: Duration = Duration::from_secs(15);
 /// Time for a runner to say how busy it is; then the question counts as unanswered.
 pub(crate) const OBSERVE_DEADLINE: Duration = Duration::from_secs(3);
 
+/// A runner that has not said so by then may be as well as ever, and its engine away: that is asked,
+/// too, and has to have answered by the second moment. Both lie before [`OBSERVE_DEADLINE`].
+pub(crate) const ENGINE_DOUBT: Duration = Duration::from_millis(1500);
+pub(crate) const ENGINE_VERDICT: Duration = Duration::from_millis(2500);
+
 /// Unanswered questions in a row after which an expired sandbox in which nothing was last seen
 /// running counts as lost.
 pub(crate) const UNANSWERED_QUESTIONS: u32 = 3;

@@ -1,12 +1,13 @@
 //! Several engines under one roof: each sandbox is one's for good, and none is another's trouble.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rustix::process::{Signal, kill_process};
 use sandbank_engine::{Awaited, EngineError, SandboxId};
 use sandbank_orchestrator::{
-    AcquireSource, CreateRequest, OrchestratorError, PoolEntry, Recipe, SandboxState, Settings,
-    SystemClock,
+    AcquireSource, Clock, CreateRequest, OrchestratorError, PoolEntry, Recipe, SandboxState,
+    Settings, SystemClock,
 };
 use sandbank_test_support::eventually;
 
@@ -125,6 +126,50 @@ async fn an_engine_that_is_away_at_the_start_is_waited_for() {
     assert_eq!(says(&world, &named, "two").await, "here\n");
     let new = world.try_create(by("second", "new")).await.unwrap().id;
     assert!(second.ids().contains(&new));
+}
+
+/// Hours pass in no time.
+struct Leaping {
+    real: SystemClock,
+    ahead_ms: AtomicI64,
+}
+
+impl Clock for Leaping {
+    fn boot_ms(&self) -> i64 {
+        self.real.boot_ms() + self.ahead_ms.load(Ordering::SeqCst)
+    }
+
+    fn wall_ms(&self) -> u64 {
+        self.real.wall_ms().saturating_add_signed(self.ahead_ms.load(Ordering::SeqCst))
+    }
+
+    fn boot_id(&self) -> &str {
+        self.real.boot_id()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_long_an_engine_is_away_its_sandboxes_are_not_given_up() {
+    let clock = Arc::new(Leaping { real: SystemClock::new(), ahead_ms: AtomicI64::new(0) });
+    let second = ProcessEngine::named("second");
+    let mut world = World::unstarted(settings(), clock.clone());
+    world.others = vec![second.clone()];
+    world.start().await;
+    let named = world.try_create(by("second", "named")).await.unwrap().id;
+    world.start_script(&named, "long", "sleep 600").await;
+    world.kill();
+    let awaited = Arc::new(Awaited::new("second", "it sleeps".to_owned()));
+    world.others = vec![awaited.clone()];
+    world.start().await;
+    for _ in 0..8 {
+        clock.ahead_ms.fetch_add(3_600_000, Ordering::SeqCst);
+        // Also asks the sandbox itself, and waits for what comes of it.
+        assert_eq!(world.info(&named).await.state, SandboxState::Running);
+    }
+    awaited.arrives(second.clone());
+    assert_eq!(says(&world, &named, "short").await, "here\n");
+    let info = world.info(&named).await;
+    assert_eq!((info.state, info.commands_running), (SandboxState::Running, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
