@@ -117,6 +117,10 @@ pub const MAX_POOL: usize = 256;
 /// How long a create waits for its turn in the engine; its own deadline begins with the turn.
 pub(crate) const TURN_PATIENCE: Duration = Duration::from_secs(600);
 
+/// How long an engine may take to say whether it has a workspace where there are others; then it
+/// counts as not answering.
+pub(crate) const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
+
 /// How long a ready machine may take to be given to its caller; then a new one is made instead.
 pub(crate) const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 

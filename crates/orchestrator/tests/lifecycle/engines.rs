@@ -189,11 +189,47 @@ async fn a_kept_workspace_is_opened_by_the_engine_that_has_it_and_no_other() {
     let again = world.try_create(keeping("second", "again")).await.unwrap().id;
     world.stop(&again).await.unwrap();
     let known = world.run(|daemon| async move { daemon.workspaces().await.unwrap() }).await;
-    assert_eq!(known.iter().map(|(engine, _)| *engine).collect::<Vec<_>>(), ["second"]);
+    assert_eq!(known.known.iter().map(|(engine, _)| *engine).collect::<Vec<_>>(), ["second"]);
     let id = workspace.clone().unwrap();
     assert!(world.run(|daemon| async move { daemon.remove_workspace(&id).await.unwrap() }).await);
     world.try_create(keeping("process", "other")).await.unwrap();
     assert!(second.ids().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_workspace_of_an_engine_that_does_not_answer_is_not_taken_for_missing() {
+    let (mut world, second) = with_second(settings()).await;
+    let keeping = |engine: &str, key: &str, name: &str| CreateRequest {
+        workspace: Some(name.parse().unwrap()),
+        ..by(engine, key)
+    };
+    for (engine, name) in [("second", "notes"), ("process", "own")] {
+        let made = world.try_create(keeping(engine, "first", name)).await.unwrap().id;
+        world.stop(&made).await.unwrap();
+    }
+    world.kill();
+    let awaited = Arc::new(Awaited::new("second", "it sleeps".to_owned()));
+    world.others = vec![awaited.clone()];
+    world.start().await;
+    let remove = |name: &str| {
+        let id = name.parse().unwrap();
+        world.run(|daemon| async move { daemon.remove_workspace(&id).await })
+    };
+    assert!(unavailable(&remove("notes").await.unwrap_err()));
+    assert!(unavailable(&world.try_create(keeping("process", "a", "notes")).await.unwrap_err()));
+    let kept = world.run(|daemon| async move { daemon.workspaces().await.unwrap() }).await;
+    let engines: Vec<_> = kept.known.iter().map(|(engine, _)| *engine).collect();
+    assert_eq!((engines, kept.unavailable), (vec!["process"], vec!["second"]));
+    // What is found is no matter of those that do not answer.
+    let own = world.try_create(keeping("process", "b", "own")).await.unwrap().id;
+    world.stop(&own).await.unwrap();
+    assert!(remove("own").await.unwrap());
+
+    awaited.arrives(second.clone());
+    let kept = world.run(|daemon| async move { daemon.workspaces().await.unwrap() }).await;
+    assert_eq!((kept.known.len(), kept.unavailable.len()), (1, 0), "there is no second one");
+    assert!(remove("notes").await.unwrap());
+    assert!(!remove("notes").await.unwrap(), "now it is known that there is none");
 }
 
 #[tokio::test(flavor = "multi_thread")]
