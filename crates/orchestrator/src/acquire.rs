@@ -72,7 +72,6 @@ async fn from_anywhere(
         make(context, sandbox, spec, &row).await?;
         return Ok(AcquireSource::Cold);
     };
-    sandbox.send(Event::TurnCame);
     reach(Point::EngineCreated)?;
     // Intent and result in one, beside the first word to the runner: without the row, the machine
     // is one that nobody owns.
