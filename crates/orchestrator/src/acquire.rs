@@ -72,7 +72,6 @@ async fn from_anywhere(
         make(context, sandbox, spec, &row).await?;
         return Ok(AcquireSource::Cold);
     };
-    sandbox.send(Event::TurnCame);
     reach(Point::EngineCreated)?;
     // Intent and result in one, beside the first word to the runner: without the row, the machine
     // is one that nobody owns.
@@ -111,10 +110,11 @@ async fn make(
     row: &SandboxRow,
 ) -> Result<(), OrchestratorError> {
     announce(context, row, AcquireSource::Cold);
+    workspaces::look_elsewhere(context, sandbox).await?;
     let turn = timeout(TURN_PATIENCE, sandbox.provider.turns.take()).await;
     let _turn = turn.map_err(|_| OrchestratorError::NoTurn(TURN_PATIENCE))??;
     sandbox.send(Event::TurnCame);
-    workspaces::look(context, sandbox).await?;
+    workspaces::look(sandbox).await?;
     let clearance = &sandbox.provider.clearance;
     let changes = clearance.changes(&spec.image);
     clearance.check(&spec.image)?;

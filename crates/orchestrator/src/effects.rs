@@ -1,19 +1,21 @@
 //! What decisions lead to: calls of the engine, the runner and the store. Each runs in a task of
 //! its own and reports to the sandbox's mailbox; none decides anything.
 
+use std::pin::pin;
 use std::sync::Arc;
 
-use sandbank_engine::EngineError;
+use sandbank_engine::{Engine, EngineError};
 use sandbank_fault_points::Point;
 use sandbank_protocol::{CommandStatus, Stats};
 use sandbank_store::{LeaseRow, RowState, SandboxRow};
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::clock::{boot_of, lease_row};
 use crate::collect::{self, Collected};
 use crate::context::Context;
 use crate::lifecycle::{Event, Observed, Standing, State};
-use crate::limits::{OBSERVE_DEADLINE, WATCH_RETRY};
+use crate::limits::{ENGINE_DOUBT, ENGINE_VERDICT, OBSERVE_DEADLINE, WATCH_RETRY};
 use crate::sandbox::{Message, Sandbox, SharedSandbox};
 use crate::{Cause, OrchestratorError, PostMortem, SandboxState, workspaces};
 
@@ -43,7 +45,19 @@ pub(crate) async fn observe(
     serial: u64,
     history: bool,
 ) {
-    sandbox.send(match ask(&context, &sandbox, history).await {
+    let verdict = Instant::now() + ENGINE_VERDICT;
+    let mut asking = pin!(ask(&context, &sandbox, history));
+    let answer = timeout(ENGINE_DOUBT, &mut asking).await.ok();
+    let failed = !matches!(answer, Some(Ok(_)));
+    if failed && is_away(sandbox.engine(), verdict).await {
+        tracing::debug!(sandbox = %sandbox.id(), "the runner was not asked: its engine is away");
+        return sandbox.send(Event::EngineAway { serial });
+    }
+    let answer = match answer {
+        Some(answer) => answer,
+        None => asking.await,
+    };
+    sandbox.send(match answer {
         Ok((stats, last_ended)) => Event::Observed(Observed {
             serial,
             commands: stats.commands_running,
@@ -55,6 +69,12 @@ pub(crate) async fn observe(
             Event::ObserveFailed { serial }
         }
     });
+}
+
+/// Whether the engine, rather than the runner, is why there is no answer. The error does not say:
+/// an engine calls a runner unavailable, too.
+async fn is_away(engine: &dyn Engine, verdict: Instant) -> bool {
+    engine.absent().is_some() || !matches!(timeout_at(verdict, engine.list()).await, Ok(Ok(_)))
 }
 
 async fn ask(
@@ -87,7 +107,7 @@ pub(crate) async fn save_lease(context: Arc<Context>, sandbox: SharedSandbox, le
 
 pub(crate) async fn pause(context: Arc<Context>, sandbox: SharedSandbox) {
     // Nobody can ask a paused runner, so the last moment to ask is now.
-    let asked = tokio::time::timeout(OBSERVE_DEADLINE, ask(&context, &sandbox, false)).await;
+    let asked = timeout(OBSERVE_DEADLINE, ask(&context, &sandbox, false)).await;
     let commands = asked.ok().and_then(Result::ok).map(|(stats, _)| stats.commands_running);
     let result = sandbox.engine().pause(sandbox.id()).await;
     change(&context, &sandbox, Standing::Paused, commands, result).await;

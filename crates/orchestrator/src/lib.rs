@@ -58,3 +58,4 @@ pub use request::{AcquireSource, CreateRequest, Created};
 pub use sandbank_store::Event;
 pub use settings::Settings;
 pub use status::Status;
+pub use workspaces::KeptWorkspaces;

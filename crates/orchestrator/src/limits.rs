@@ -14,6 +14,11 @@ pub(crate) const RECORD_DEADLINE: Duration = Duration::from_secs(15);
 /// Time for a runner to say how busy it is; then the question counts as unanswered.
 pub(crate) const OBSERVE_DEADLINE: Duration = Duration::from_secs(3);
 
+/// A runner that has not said so by then may be as well as ever, and its engine away: that is asked,
+/// too, and has to have answered by the second moment. Both lie before [`OBSERVE_DEADLINE`].
+pub(crate) const ENGINE_DOUBT: Duration = Duration::from_millis(1500);
+pub(crate) const ENGINE_VERDICT: Duration = Duration::from_millis(2500);
+
 /// Unanswered questions in a row after which an expired sandbox in which nothing was last seen
 /// running counts as lost.
 pub(crate) const UNANSWERED_QUESTIONS: u32 = 3;
@@ -111,6 +116,10 @@ pub const MAX_POOL: usize = 256;
 
 /// How long a create waits for its turn in the engine; its own deadline begins with the turn.
 pub(crate) const TURN_PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long an engine may take to say whether it has a workspace where there are others; then it
+/// counts as not answering.
+pub(crate) const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a ready machine may take to be given to its caller; then a new one is made instead.
 pub(crate) const CLAIM_PATIENCE: Duration = Duration::from_secs(1);

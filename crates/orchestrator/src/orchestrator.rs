@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use sandbank_engine::{Engine, SandboxId, WorkspaceId, WorkspaceInfo};
+use sandbank_engine::{Engine, SandboxId, WorkspaceId};
 use sandbank_protocol::ShellName;
 use sandbank_store::{Event, Store};
 use serde_json::json;
@@ -23,9 +23,10 @@ use crate::provider::Providers;
 use crate::registry::Registry;
 use crate::sandbox::{Message, SharedSandbox};
 use crate::{
-    Attached, Cause, CreateRequest, Created, Engines, Images, OrchestratorError, PoolStatus,
-    PostMortem, Published, SandboxInfo, SandboxKey, SandboxState, SandboxStats, Settings, Status,
-    by_key, create, pool, ports, reconcile, shutdown, status, stop, sweep, workspaces,
+    Attached, Cause, CreateRequest, Created, Engines, Images, KeptWorkspaces, OrchestratorError,
+    PoolStatus, PostMortem, Published, SandboxInfo, SandboxKey, SandboxState, SandboxStats,
+    Settings, Status, by_key, create, pool, ports, reconcile, shutdown, status, stop, sweep,
+    workspaces,
 };
 
 /// Every sandbox of one data directory. Cheap to clone.
@@ -250,10 +251,8 @@ impl Orchestrator {
         containment::catch_up(&self.context, provider, test, data_dir).await
     }
 
-    /// Every kept workspace, whether a sandbox has it or not, with the name of its engine.
-    pub async fn workspaces(
-        &self,
-    ) -> Result<Vec<(&'static str, WorkspaceInfo)>, OrchestratorError> {
+    /// Every kept workspace, whether a sandbox has it or not.
+    pub async fn workspaces(&self) -> Result<KeptWorkspaces, OrchestratorError> {
         workspaces::all(&self.context).await
     }
 

@@ -6,8 +6,10 @@ use std::sync::atomic::Ordering;
 
 use sandbank_engine::{EngineError, Machine, MachineSpec, SandboxId, WorkspaceId, WorkspaceInfo};
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::context::Context;
+use crate::limits::OTHERS_PATIENCE;
 use crate::provider::Provider;
 use crate::sandbox::{Facts, Sandbox, SharedSandbox};
 use crate::{CreateRequest, OrchestratorError, SandboxState};
@@ -35,8 +37,11 @@ pub(crate) fn same(sandbox: &Sandbox, request: &CreateRequest) -> Result<(), Orc
 }
 
 /// Before a machine is made: a workspace that is not there yet will be made for it, unless another
-/// engine has it.
-pub(crate) async fn look(context: &Context, sandbox: &Sandbox) -> Result<(), OrchestratorError> {
+/// engine has it, or may have it and does not answer. Not in a turn: others would wait for those.
+pub(crate) async fn look_elsewhere(
+    context: &Context,
+    sandbox: &Sandbox,
+) -> Result<(), OrchestratorError> {
     let Some(workspace) = &sandbox.facts.workspace else { return Ok(()) };
     if sandbox.engine().has_workspace(workspace).await? {
         return Ok(());
@@ -49,7 +54,14 @@ pub(crate) async fn look(context: &Context, sandbox: &Sandbox) -> Result<(), Orc
     if let Some(engine) = elsewhere.filter(|engine| *engine != sandbox.facts.engine) {
         return Err(OrchestratorError::WorkspaceElsewhere { id: workspace.clone(), engine });
     }
-    sandbox.makes_workspace.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Just before, in its turn: whether the workspace is going to be made for it.
+pub(crate) async fn look(sandbox: &Sandbox) -> Result<(), OrchestratorError> {
+    let Some(workspace) = &sandbox.facts.workspace else { return Ok(()) };
+    let is_there = sandbox.engine().has_workspace(workspace).await?;
+    sandbox.makes_workspace.store(!is_there, Ordering::Relaxed);
     Ok(())
 }
 
@@ -65,46 +77,61 @@ fn wanted_before(context: &Context, sandbox: &Sandbox, id: &WorkspaceId) -> Opti
     Some(older.facts.engine.clone())
 }
 
-/// The engine that has the workspace. One that does not answer is passed over, unless it is the
-/// default one: the others go on without it.
+/// The engine that has the workspace. When none of those that answer has it, one that does not
+/// may: that is an error, as whoever takes it for missing makes a second one, or deletes nothing.
 pub(crate) async fn holder<'a>(
     context: &'a Context,
     id: &WorkspaceId,
 ) -> Result<Option<&'a Arc<Provider>>, OrchestratorError> {
+    let is_alone = context.providers.all().count() == 1;
+    let mut unknown = None;
     for provider in context.providers.all() {
-        match provider.engine.has_workspace(id).await {
+        let asking = provider.engine.has_workspace(id);
+        let answer = match is_alone {
+            true => asking.await,
+            false => timeout(OTHERS_PATIENCE, asking).await.unwrap_or_else(|_| Err(late())),
+        };
+        match answer {
             Ok(true) => return Ok(Some(provider)),
             Ok(false) => {}
-            Err(error) => pass_over(context, provider, error)?,
+            Err(error) => {
+                let engine = provider.name();
+                tracing::warn!(%error, engine, workspace = %id, "it may have it, and does not say");
+                unknown.get_or_insert(error);
+            }
         }
     }
-    Ok(None)
+    unknown.map_or(Ok(None), |error| Err(error.into()))
 }
 
-/// Each with the name of its engine, as far as they answer.
-pub(crate) async fn all(
-    context: &Context,
-) -> Result<Vec<(&'static str, WorkspaceInfo)>, OrchestratorError> {
-    let mut all = Vec::new();
+fn late() -> EngineError {
+    let text = format!("it did not say within {OTHERS_PATIENCE:?} which workspaces it keeps");
+    EngineError::Unavailable(text)
+}
+
+/// What the engines keep, as far as they answer.
+#[derive(Debug)]
+pub struct KeptWorkspaces {
+    /// Each with the name of its engine.
+    pub known: Vec<(&'static str, WorkspaceInfo)>,
+    /// Engines, other than the default one, that do not answer.
+    pub unavailable: Vec<&'static str>,
+}
+
+pub(crate) async fn all(context: &Context) -> Result<KeptWorkspaces, OrchestratorError> {
+    let mut kept = KeptWorkspaces { known: Vec::new(), unavailable: Vec::new() };
     for provider in context.providers.all() {
+        let name = provider.name();
         match provider.engine.workspaces().await {
-            Ok(its) => all.extend(its.into_iter().map(|info| (provider.name(), info))),
-            Err(error) => pass_over(context, provider, error)?,
+            Ok(its) => kept.known.extend(its.into_iter().map(|info| (name, info))),
+            Err(error) if context.providers.is_default(provider) => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%error, engine = name, "its kept workspaces are not known now");
+                kept.unavailable.push(name);
+            }
         }
     }
-    Ok(all)
-}
-
-fn pass_over(
-    context: &Context,
-    provider: &Provider,
-    error: EngineError,
-) -> Result<(), OrchestratorError> {
-    if context.providers.is_default(provider) {
-        return Err(error.into());
-    }
-    tracing::warn!(%error, engine = provider.name(), "its kept workspaces are not known now");
-    Ok(())
+    Ok(kept)
 }
 
 /// The machine of a create that failed is gone: so is what was made for it, unless somebody else

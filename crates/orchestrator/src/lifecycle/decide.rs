@@ -21,7 +21,8 @@
 //!
 //! Creating, Changing and Ending always have a deadline. Idle expiry and eviction ask the runner
 //! first and happen only when it says that no command runs. A runner that does not answer is not
-//! idle but lost: soon if nothing was last seen running, else only after a long silence.
+//! idle but lost: soon if nothing was last seen running, else only after a long silence. While its
+//! engine is away, nobody can tell, and it stays.
 
 use super::{Action, Event, Millis, Phase, Rules, Standing, State};
 use crate::Cause;
@@ -101,6 +102,7 @@ impl Turn<'_> {
             Event::SaveFailed => lease.saved = Millis::MIN,
             Event::Observed(observed) => self.observed(&observed),
             Event::ObserveFailed { serial } => self.observe_failed(serial),
+            Event::EngineAway { serial } => self.engine_away(serial),
             Event::Stop { by } => self.end(Cause::Stopped { by }),
             Event::Evict => self.evict(),
             Event::Died { death } => self.end(Cause::RunnerDied { death }),

@@ -129,6 +129,40 @@ fn a_mute_runner_with_commands_is_lost_only_after_a_long_silence() {
 }
 
 #[test]
+fn while_its_engine_is_away_a_sandbox_is_asked_again_and_again_and_nothing_is_counted() {
+    let rules = Rules::from(&Settings::default());
+    let mut life = Life::running();
+    life.event(Event::CommandStarted);
+    life.at(TTL).event(Event::Tick);
+    life.at(2 * TTL).event(Event::Tick);
+    assert_eq!(life.state.lease.look.unanswered, 1, "a mute runner is counted");
+    let gone = life.now;
+    while life.now < gone + 10 * rules.busy_silence {
+        let wake = next_wakeup(&life.state, &rules).unwrap();
+        assert!(wake > life.now, "it is not asked all the time");
+        life.at(wake).event(Event::Tick);
+        let (serial, _) = life.state.lease.look.asked.expect("it is asked");
+        life.event(Event::EngineAway { serial });
+        let look = &life.state.lease.look;
+        assert_eq!((life.state.cause(), look.unanswered, look.mute_since), (None, 0, None));
+    }
+    let back = life.now;
+    assert!(unanswered(&mut life) >= back + rules.busy_silence, "its silence begins anew");
+}
+
+#[test]
+fn an_engine_that_is_away_keeps_an_idle_sandbox_from_being_evicted_and_no_longer() {
+    let mut life = Life::running();
+    life.event(Event::Evict);
+    let (serial, _) = life.state.lease.look.asked.expect("it is asked");
+    life.event(Event::EngineAway { serial });
+    assert!(life.state.cause().is_none() && !life.state.lease.look.evict);
+    life.at(TTL).event(Event::Tick);
+    life.runner_says(0, 0);
+    assert_eq!(life.state.cause(), Some(&Cause::IdleExpired), "the engine is back");
+}
+
+#[test]
 fn a_runner_that_nobody_has_asked_yet_is_not_taken_for_idle() {
     let silence = Rules::from(&Settings::default()).busy_silence;
     let mut life = Life::running();

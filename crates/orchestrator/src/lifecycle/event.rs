@@ -36,6 +36,10 @@ pub(crate) enum Event {
     ObserveFailed {
         serial: u64,
     },
+    /// The engine is not there to lead to the runner, which may be as well as ever.
+    EngineAway {
+        serial: u64,
+    },
 
     Stop {
         by: String,

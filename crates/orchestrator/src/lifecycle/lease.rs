@@ -33,8 +33,17 @@ pub(crate) struct Look {
     pub(crate) unanswered: u32,
     /// When the first of them was given up.
     pub(crate) mute_since: Option<Millis>,
+    /// The engine was away when it was last asked; `next` says when it is asked again.
+    pub(crate) away: bool,
     /// Stop it if the answer is that it is idle.
     pub(crate) evict: bool,
+}
+
+impl Look {
+    /// After a question without an answer, the next one has a time of its own.
+    pub(crate) fn is_put_off(&self) -> bool {
+        self.unanswered > 0 || self.away
+    }
 }
 
 impl Lease {

@@ -68,6 +68,18 @@ impl Turn<'_> {
         }
     }
 
+    /// Nothing is known of the runner, so nothing is held against it, and silence begins anew.
+    pub(super) fn engine_away(&mut self, serial: u64) {
+        if self.state.lease.look.asked.is_none_or(|(asked, _)| asked != serial) {
+            return;
+        }
+        self.forget_question();
+        let lease = &mut self.state.lease;
+        lease.heard();
+        lease.look.away = true;
+        lease.look.next = Some(self.now + self.rules.last_look);
+    }
+
     pub(super) fn look_deadlines(&mut self) {
         let (now, look) = (self.now, &self.state.lease.look);
         match look.asked {
@@ -75,7 +87,7 @@ impl Turn<'_> {
             Some(_) => {}
             None => {
                 let look_due = look.next.is_some_and(|next| now >= next);
-                let may_expire = look.unanswered == 0 && self.state.lease.is_due(now);
+                let may_expire = !look.is_put_off() && self.state.lease.is_due(now);
                 if look_due || may_expire {
                     self.ask();
                 }
@@ -92,7 +104,7 @@ impl Turn<'_> {
     fn ask(&mut self) {
         let lease = &mut self.state.lease;
         lease.look.serial += 1;
-        lease.look.next = None;
+        (lease.look.next, lease.look.away) = (None, false);
         lease.look.asked = Some((lease.look.serial, self.now + self.rules.observe_deadline));
         let history = lease.ended.is_none();
         self.actions.push(Action::Observe { serial: lease.look.serial, history });

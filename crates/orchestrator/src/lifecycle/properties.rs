@@ -38,6 +38,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => Just(Event::SaveFailed),
         4 => observed,
         2 => (0u64..12).prop_map(|serial| Event::ObserveFailed { serial }),
+        1 => (0u64..12).prop_map(|serial| Event::EngineAway { serial }),
         1 => Just(Event::Stop { by: "test".into() }),
         1 => Just(Event::Evict),
         1 => Just(Event::Died { death: DeathCause::Unknown }),
@@ -176,6 +177,34 @@ proptest! {
                 prop_assert!(now - heard >= rules().busy_silence, "{:?} at {}", before, now);
             }
             state = next;
+        }
+    }
+
+    /// However long it lasts, and whatever was the matter before.
+    #[test]
+    fn a_sandbox_whose_engine_is_away_is_not_given_up(history in history()) {
+        let (mut now, mut state) = (0, newborn(0));
+        state.lease.ends_at = None;
+        for (event, later) in history {
+            let next = decide(state.clone(), event, now + later, &rules()).0;
+            if next.cause().is_none() {
+                (state, now) = (next, now + later);
+            }
+        }
+        prop_assume!(state.phase == Phase::Running);
+        // What was asked before the engine went.
+        let (serial, mut actions) = (state.lease.look.serial, Vec::new());
+        state = decide(state, Event::EngineAway { serial }, now, &rules()).0;
+        for _ in 0..1_000 {
+            for action in actions {
+                if let Action::Observe { serial, .. } = action {
+                    state = decide(state, Event::EngineAway { serial }, now, &rules()).0;
+                }
+            }
+            prop_assert_eq!(state.cause(), None);
+            let Some(wake) = next_wakeup(&state, &rules()) else { break };
+            now = now.max(wake);
+            (state, actions) = decide(state, Event::Tick, now, &rules());
         }
     }
 

@@ -15,8 +15,7 @@ pub(crate) fn next_wakeup(state: &State, rules: &Rules) -> Option<Millis> {
         Phase::Paused => earliest(alive, [idle.filter(|_| lease.commands == 0), None]),
         Phase::Running => match lease.look.asked {
             Some((_, deadline)) => earliest(alive, [Some(deadline), None]),
-            // After an unanswered question, the next one has a time of its own.
-            None => earliest(alive, [lease.look.next, idle.filter(|_| lease.look.unanswered == 0)]),
+            None => earliest(alive, [lease.look.next, idle.filter(|_| !lease.look.is_put_off())]),
         },
     }
 }

@@ -1,12 +1,13 @@
 //! Several engines under one roof: each sandbox is one's for good, and none is another's trouble.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rustix::process::{Signal, kill_process};
 use sandbank_engine::{Awaited, EngineError, SandboxId};
 use sandbank_orchestrator::{
-    AcquireSource, CreateRequest, OrchestratorError, PoolEntry, Recipe, SandboxState, Settings,
-    SystemClock,
+    AcquireSource, Clock, CreateRequest, OrchestratorError, PoolEntry, Recipe, SandboxState,
+    Settings, SystemClock,
 };
 use sandbank_test_support::eventually;
 
@@ -127,6 +128,50 @@ async fn an_engine_that_is_away_at_the_start_is_waited_for() {
     assert!(second.ids().contains(&new));
 }
 
+/// Hours pass in no time.
+struct Leaping {
+    real: SystemClock,
+    ahead_ms: AtomicI64,
+}
+
+impl Clock for Leaping {
+    fn boot_ms(&self) -> i64 {
+        self.real.boot_ms() + self.ahead_ms.load(Ordering::SeqCst)
+    }
+
+    fn wall_ms(&self) -> u64 {
+        self.real.wall_ms().saturating_add_signed(self.ahead_ms.load(Ordering::SeqCst))
+    }
+
+    fn boot_id(&self) -> &str {
+        self.real.boot_id()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_long_an_engine_is_away_its_sandboxes_are_not_given_up() {
+    let clock = Arc::new(Leaping { real: SystemClock::new(), ahead_ms: AtomicI64::new(0) });
+    let second = ProcessEngine::named("second");
+    let mut world = World::unstarted(settings(), clock.clone());
+    world.others = vec![second.clone()];
+    world.start().await;
+    let named = world.try_create(by("second", "named")).await.unwrap().id;
+    world.start_script(&named, "long", "sleep 600").await;
+    world.kill();
+    let awaited = Arc::new(Awaited::new("second", "it sleeps".to_owned()));
+    world.others = vec![awaited.clone()];
+    world.start().await;
+    for _ in 0..8 {
+        clock.ahead_ms.fetch_add(3_600_000, Ordering::SeqCst);
+        // Also asks the sandbox itself, and waits for what comes of it.
+        assert_eq!(world.info(&named).await.state, SandboxState::Running);
+    }
+    awaited.arrives(second.clone());
+    assert_eq!(says(&world, &named, "short").await, "here\n");
+    let info = world.info(&named).await;
+    assert_eq!((info.state, info.commands_running), (SandboxState::Running, 1));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kept_workspace_is_opened_by_the_engine_that_has_it_and_no_other() {
     let (world, second) = with_second(settings()).await;
@@ -144,11 +189,47 @@ async fn a_kept_workspace_is_opened_by_the_engine_that_has_it_and_no_other() {
     let again = world.try_create(keeping("second", "again")).await.unwrap().id;
     world.stop(&again).await.unwrap();
     let known = world.run(|daemon| async move { daemon.workspaces().await.unwrap() }).await;
-    assert_eq!(known.iter().map(|(engine, _)| *engine).collect::<Vec<_>>(), ["second"]);
+    assert_eq!(known.known.iter().map(|(engine, _)| *engine).collect::<Vec<_>>(), ["second"]);
     let id = workspace.clone().unwrap();
     assert!(world.run(|daemon| async move { daemon.remove_workspace(&id).await.unwrap() }).await);
     world.try_create(keeping("process", "other")).await.unwrap();
     assert!(second.ids().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_workspace_of_an_engine_that_does_not_answer_is_not_taken_for_missing() {
+    let (mut world, second) = with_second(settings()).await;
+    let keeping = |engine: &str, key: &str, name: &str| CreateRequest {
+        workspace: Some(name.parse().unwrap()),
+        ..by(engine, key)
+    };
+    for (engine, name) in [("second", "notes"), ("process", "own")] {
+        let made = world.try_create(keeping(engine, "first", name)).await.unwrap().id;
+        world.stop(&made).await.unwrap();
+    }
+    world.kill();
+    let awaited = Arc::new(Awaited::new("second", "it sleeps".to_owned()));
+    world.others = vec![awaited.clone()];
+    world.start().await;
+    let remove = |name: &str| {
+        let id = name.parse().unwrap();
+        world.run(|daemon| async move { daemon.remove_workspace(&id).await })
+    };
+    assert!(unavailable(&remove("notes").await.unwrap_err()));
+    assert!(unavailable(&world.try_create(keeping("process", "a", "notes")).await.unwrap_err()));
+    let kept = world.run(|daemon| async move { daemon.workspaces().await.unwrap() }).await;
+    let engines: Vec<_> = kept.known.iter().map(|(engine, _)| *engine).collect();
+    assert_eq!((engines, kept.unavailable), (vec!["process"], vec!["second"]));
+    // What is found is no matter of those that do not answer.
+    let own = world.try_create(keeping("process", "b", "own")).await.unwrap().id;
+    world.stop(&own).await.unwrap();
+    assert!(remove("own").await.unwrap());
+
+    awaited.arrives(second.clone());
+    let kept = world.run(|daemon| async move { daemon.workspaces().await.unwrap() }).await;
+    assert_eq!((kept.known.len(), kept.unavailable.len()), (1, 0), "there is no second one");
+    assert!(remove("notes").await.unwrap());
+    assert!(!remove("notes").await.unwrap(), "now it is known that there is none");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,7 +20,7 @@ async fn remove(world: &World, workspace: &str) -> Result<bool, OrchestratorErro
 
 async fn names(world: &World) -> Vec<WorkspaceId> {
     let infos = world.run(|daemon| async move { daemon.workspaces().await.unwrap() }).await;
-    infos.into_iter().map(|(_, info)| info.id).collect()
+    infos.known.into_iter().map(|(_, info)| info.id).collect()
 }
 
 async fn says(world: &World, sandbox: &SandboxId, command: &str, script: &str) -> String {

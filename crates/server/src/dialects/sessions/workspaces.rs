@@ -1,7 +1,7 @@
 //! Kept workspaces.
 
 use axum::extract::State;
-use sandbank_orchestrator::OrchestratorError;
+use sandbank_orchestrator::{KeptWorkspaces, OrchestratorError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,6 +15,11 @@ use crate::reply::{Done, Reply};
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct WorkspaceList {
     workspaces: Vec<WorkspaceView>,
+    /// Engines, other than the default one, whose workspaces are not listed, because they do not
+    /// answer; absent when all do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    unavailable: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,7 +41,7 @@ pub(super) struct WorkspaceView {
 #[utoipa::path(get, path = "/v1/workspaces", tag = "workspaces",
     responses((status = 200, body = WorkspaceList), (status = "default", body = SessionError)))]
 pub(super) async fn list(State(app): State<App>) -> ApiResult<Reply<WorkspaceList>> {
-    let known = app.orchestrator().workspaces().await?;
+    let KeptWorkspaces { known, unavailable } = app.orchestrator().workspaces().await?;
     let view = |(engine, info): (&'static str, sandbank_engine::WorkspaceInfo)| WorkspaceView {
         id: info.id.to_string(),
         engine,
@@ -46,7 +51,7 @@ pub(super) async fn list(State(app): State<App>) -> ApiResult<Reply<WorkspaceLis
     };
     let mut workspaces: Vec<_> = known.into_iter().map(view).collect();
     workspaces.sort_by(|a, b| a.id.cmp(&b.id));
-    Ok(Reply(WorkspaceList { workspaces }))
+    Ok(Reply(WorkspaceList { workspaces, unavailable }))
 }
 
 /// Delete a workspace with all that is in it. Also true for one that is not there; refused while a
