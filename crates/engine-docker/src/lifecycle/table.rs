@@ -25,7 +25,7 @@ struct Known {
     container: Option<String>,
     /// The stream that `create` opened, for the first `connect`.
     ready: Option<(Instant, Opened)>,
-    /// Ends the link that was opened last.
+    /// Ends the link that was attached last, whether or not it was ever opened.
     cut: Option<LinkCut>,
     oom_kills: u64,
     last_oom_kill: Option<Instant>,
@@ -73,9 +73,10 @@ impl Entry {
         ready.filter(|(opened, _)| opened.elapsed() < READY_STREAM_FRESH_FOR).map(|(_, it)| it)
     }
 
-    /// Ends the link there was. Nothing of it is under way when the next is opened.
+    /// Ends the link there was. Nothing of it is under way when the next is opened: whoever leaves
+    /// while this waits leaves the cut to the next, who waits, too.
     pub(super) async fn end_link(&self) {
-        let cut = self.known().cut.take();
+        let cut = self.known().cut.clone();
         if let Some(cut) = cut {
             cut.end().await;
         }
@@ -169,5 +170,34 @@ impl Table {
 
     fn entries(&self) -> MutexGuard<'_, HashMap<SandboxId, Arc<Entry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::FutureExt;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::UnixStream;
+
+    use super::*;
+    use crate::connection::Wire;
+    use crate::streams::{Complaints, Cuttable, Frames};
+
+    #[tokio::test]
+    async fn whoever_leaves_while_the_old_link_ends_leaves_the_wait_to_the_next() {
+        let entry = Entry::new(None);
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let complaints = Complaints::of(&SandboxId::random());
+        let (link, cut) = Cuttable::new(Frames::new(Wire::Unix(near), Bytes::new(), complaints));
+        entry.set_cut(cut);
+        drop(link);
+        // The other side keeps its way open: something may still be under way.
+        for caller in ["first", "second"] {
+            assert!(entry.end_link().now_or_never().is_none(), "the {caller} did not wait");
+        }
+        far.read_to_end(&mut Vec::new()).await.unwrap();
+        drop(far);
+        entry.end_link().await;
     }
 }
