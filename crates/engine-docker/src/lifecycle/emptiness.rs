@@ -30,6 +30,7 @@ pub(super) async fn is_empty(parts: &Parts, volume: &str) -> Result<bool, Engine
         EngineError::Unavailable("there is no image to look at a volume with".to_owned())
     })?;
     let id = SandboxId::random();
+    let _hidden = parts.table.hide(&id);
     let name = naming::container(&id);
     let options = CreateContainerOptionsBuilder::default().name(&name).build();
     let made = client.api().create_container(Some(options), body(parts, &id, &image, volume)).await;
