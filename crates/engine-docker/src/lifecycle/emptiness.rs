@@ -19,6 +19,10 @@ const PLACE: &str = "/looked-at";
 /// bytes at least.
 const HEADER_BYTES: usize = 512;
 
+/// Where a header says what it is of, and what it says of a directory.
+const TYPE_AT: usize = 156;
+const DIRECTORY: u8 = b'5';
+
 /// The container has the labels of a machine: whoever finds one that a dead daemon left clears it
 /// away.
 pub(super) async fn is_empty(parts: &Parts, volume: &str) -> Result<bool, EngineError> {
@@ -78,7 +82,45 @@ async fn look(parts: &Parts, container: &str) -> Result<bool, EngineError> {
     {
         archive.extend_from_slice(&piece);
     }
-    // The directory itself, and then the end of the archive.
+    Ok(is_empty_directory(&archive))
+}
+
+/// The directory itself, and then the end of the archive. Whatever else stands in its place, such
+/// as a link, is something.
+fn is_empty_directory(archive: &[u8]) -> bool {
     let second = archive.get(HEADER_BYTES..2 * HEADER_BYTES);
-    Ok(second.is_some_and(|header| header.iter().all(|byte| *byte == 0)))
+    archive.get(TYPE_AT) == Some(&DIRECTORY)
+        && second.is_some_and(|header| header.iter().all(|byte| *byte == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(kinds: &[tar::EntryType]) -> Vec<u8> {
+        let mut archive = tar::Builder::new(Vec::new());
+        for kind in kinds {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(*kind);
+            header.set_size(0);
+            header.set_mode(0o755);
+            header.set_path("looked-at").unwrap();
+            if kind.is_symlink() {
+                header.set_link_name("elsewhere").unwrap();
+            }
+            header.set_cksum();
+            archive.append(&header, std::io::empty()).unwrap();
+        }
+        archive.into_inner().unwrap()
+    }
+
+    #[test]
+    fn only_a_directory_with_nothing_in_it_is_empty() {
+        use tar::EntryType::{Directory, Regular, Symlink};
+        assert!(is_empty_directory(&archive(&[Directory])));
+        for kinds in [&[Symlink][..], &[Regular], &[Directory, Regular], &[]] {
+            assert!(!is_empty_directory(&archive(kinds)), "{kinds:?}");
+        }
+        assert!(!is_empty_directory(&archive(&[Directory])[..HEADER_BYTES]), "it was cut off");
+    }
 }
