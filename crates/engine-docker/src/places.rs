@@ -2,8 +2,9 @@
 //! one: Docker follows it and would mount one thing over another, such as a workspace, which
 //! others write to, over the runner.
 //!
-//! An image is looked at once, in a container of it that has no mount and never starts, so that
-//! nothing hides what is there.
+//! An image is looked at once, in a container of it that never starts. Nothing hides what is there:
+//! the container has no volume, and what covers those that the image declares is mounted only
+//! where something runs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
