@@ -1,9 +1,6 @@
 //! Whether a volume has anything in it, on whatever machine Docker is: looked at through a container
 //! that is never started.
 
-use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
-};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, ListImagesOptions,
 };
@@ -11,7 +8,7 @@ use futures_util::TryStreamExt;
 use sandbank_engine::{EngineError, SandboxId};
 
 use super::{Parts, destroy};
-use crate::naming;
+use crate::{container, naming};
 
 const PLACE: &str = "/looked-at";
 
@@ -37,39 +34,16 @@ pub(super) async fn is_empty(parts: &Parts, volume: &str) -> Result<bool, Engine
     let _hidden = parts.table.hide(&id);
     let name = naming::container(&id);
     let options = CreateContainerOptionsBuilder::default().name(&name).build();
-    let made = client.api().create_container(Some(options), body(parts, &id, &image, volume)).await;
+    let labels = naming::machine_labels(&parts.settings.instance, &id);
+    let mount = container::bare_volume(volume.to_owned(), PLACE, None);
+    let body = container::unstarted(&image, labels, vec![mount]);
+    let made = client.api().create_container(Some(options), body).await;
     let looked = match made {
         Ok(_) => look(parts, &name).await,
         Err(error) => Err(client.failed("make a container")(error)),
     };
     destroy::remove_all(parts, &id).await?;
     looked
-}
-
-fn body(parts: &Parts, id: &SandboxId, image: &str, volume: &str) -> ContainerCreateBody {
-    let mount = Mount {
-        typ: Some(MountType::VOLUME),
-        source: Some(volume.to_owned()),
-        target: Some(PLACE.to_owned()),
-        volume_options: Some(MountVolumeOptions {
-            no_copy: Some(true),
-            ..MountVolumeOptions::default()
-        }),
-        ..Mount::default()
-    };
-    ContainerCreateBody {
-        image: Some(image.to_owned()),
-        // Never started; without it an image that names no program is refused.
-        entrypoint: Some(vec!["/nothing".to_owned()]),
-        labels: Some(naming::machine_labels(&parts.settings.instance, id)),
-        host_config: Some(HostConfig {
-            mounts: Some(vec![mount]),
-            network_mode: Some("none".to_owned()),
-            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-            ..HostConfig::default()
-        }),
-        ..ContainerCreateBody::default()
-    }
 }
 
 async fn look(parts: &Parts, container: &str) -> Result<bool, EngineError> {
