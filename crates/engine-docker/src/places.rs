@@ -2,13 +2,14 @@
 //! one: Docker follows it and would mount one thing over another, such as a workspace, which
 //! others write to, over the runner.
 //!
-//! An image is looked at once, in a container of it that has no mount and never starts, so that
-//! nothing hides what is there.
+//! An image is looked at once, in a container of it that never starts. Nothing hides what is there:
+//! the container has no volume, and what covers those that the image declares is mounted only
+//! where something runs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
+use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, CreateContainerOptions, ListContainersOptionsBuilder,
     RemoveContainerOptionsBuilder,
@@ -244,19 +245,8 @@ fn clean(path: &str) -> Option<String> {
 
 fn body(image: &str, instance: &InstanceId, volumes: &[String]) -> ContainerCreateBody {
     let labels = [(naming::INSTANCE, instance.as_str()), (naming::LOOKED_AT, image)];
-    ContainerCreateBody {
-        image: Some(image.to_owned()),
-        entrypoint: Some(vec!["/nothing".to_owned()]),
-        labels: Some(labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into()),
-        host_config: Some(HostConfig {
-            // Docker mounts these only where something runs.
-            mounts: Some(container::covers(volumes)),
-            network_mode: Some("none".to_owned()),
-            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-            ..HostConfig::default()
-        }),
-        ..ContainerCreateBody::default()
-    }
+    let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    container::unstarted(image, labels.into(), container::covers(volumes))
 }
 
 /// What stays is found by the next start.

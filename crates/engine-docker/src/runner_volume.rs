@@ -10,9 +10,7 @@ use std::io::Read;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
-};
+use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, ListVolumesOptionsBuilder,
     RemoveContainerOptionsBuilder, RemoveVolumeOptions, UploadToContainerOptionsBuilder,
@@ -24,7 +22,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::connection::{Client, status_of};
-use crate::container::{RUNNER_DIRECTORY, RUNNER_FILE, covers};
+use crate::container::{RUNNER_DIRECTORY, RUNNER_FILE, bare_volume, covers, unstarted};
 use crate::limits::{ENGINE_POLL, REMOVAL_DEADLINE};
 use crate::naming;
 
@@ -202,30 +200,8 @@ fn body(instance: &InstanceId, image: &str, volumes: &[String]) -> ContainerCrea
     let labels = HashMap::from([(naming::RUNNER.to_owned(), digest().to_owned())]);
     let mut whose = labels.clone();
     whose.insert(naming::INSTANCE.to_owned(), instance.to_string());
-    let volume = Mount {
-        typ: Some(MountType::VOLUME),
-        source: Some(RunnerVolume::name()),
-        target: Some(RUNNER_DIRECTORY.to_owned()),
-        volume_options: Some(MountVolumeOptions {
-            no_copy: Some(true),
-            labels: Some(labels),
-            ..MountVolumeOptions::default()
-        }),
-        ..Mount::default()
-    };
-    ContainerCreateBody {
-        image: Some(image.to_owned()),
-        // Never started; without it an image that names no program is refused.
-        entrypoint: Some(vec!["/nothing".to_owned()]),
-        labels: Some(whose),
-        host_config: Some(HostConfig {
-            mounts: Some([vec![volume], covers(volumes)].concat()),
-            network_mode: Some("none".to_owned()),
-            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-            ..HostConfig::default()
-        }),
-        ..ContainerCreateBody::default()
-    }
+    let volume = bare_volume(RunnerVolume::name(), RUNNER_DIRECTORY, Some(labels));
+    unstarted(image, whose, [vec![volume], covers(volumes)].concat())
 }
 
 /// The id of the helper if nobody uses it: no other process is of this instance, and within this one

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bollard::query_parameters::{
@@ -66,8 +66,18 @@ pub(crate) async fn import(
     let progress = Arc::new(Progress { length, done, signs });
     let checking = check(client, path.to_owned(), importing, Arc::clone(&progress));
     let checked = watch(checking, &progress, None, tell).await?;
-    let putting = put(client, name, Arc::new(checked), Arc::clone(&progress));
-    watch(putting, &progress, Some((client, importing.stall)), tell).await?;
+    let before = ids(client).await?;
+    let came = Mutex::new(checked.plan.digest.as_ref().map(|digest| format!("sha256:{digest}")));
+    let putting = put(client, name, Arc::new(checked), Arc::clone(&progress), &came);
+    let put = watch(putting, &progress, Some((client, importing.stall)), tell).await;
+    if let Err(error) = put {
+        // Also what it was given up with.
+        let came = came.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(id) = came.filter(|id| !before.contains(id)) {
+            remove(client, &id).await;
+        }
+        return Err(error);
+    }
     progress.set(length, 1, 1);
     tell(progress.now());
     Ok(())
@@ -119,32 +129,21 @@ async fn check(
     checking.await.map_err(|error| EngineError::Internal(error.to_string()))?
 }
 
-/// Sends it, and names it once it is there. What came without being named goes again.
+/// Sends it, and names it once it is there. What came without being named is the caller's to
+/// remove, who may stop waiting for this at any time.
 async fn put(
     client: &Client,
     name: &ImageName,
     checked: Arc<Checked>,
     progress: Arc<Progress>,
+    came: &Mutex<Option<String>>,
 ) -> Result<(), EngineError> {
-    let before = ids(client).await?;
-    let sent = match &checked.plan.digest {
-        Some(digest) => {
-            let loaded = load(client, &checked, &progress).await;
-            loaded.map_err(|error| (Some(format!("sha256:{digest}")), error))
-        }
-        None => import_root(client, &checked, &progress).await.map_err(|error| (None, error)),
+    let id = match &checked.plan.digest {
+        Some(_) => load(client, &checked, &progress).await?,
+        None => import_root(client, &checked, &progress).await?,
     };
-    let (left, error) = match sent {
-        Ok(id) => match tag(client, &id, name).await {
-            Ok(()) => return Ok(()),
-            Err(error) => (Some(id), error),
-        },
-        Err(left) => left,
-    };
-    if let Some(id) = left.filter(|id| !before.contains(id)) {
-        remove(client, &id).await;
-    }
-    Err(error)
+    *came.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+    tag(client, &id, name).await
 }
 
 async fn ids(client: &Client) -> Result<HashSet<String>, EngineError> {

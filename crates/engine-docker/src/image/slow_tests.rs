@@ -25,6 +25,8 @@ enum Way {
     /// Each further chunk waits this long.
     Slow(Duration),
     Blocked,
+    /// All passes but what would name an image.
+    Nameless,
 }
 
 async fn pass(client: UnixStream, docker: PathBuf, way: Way) -> std::io::Result<()> {
@@ -38,12 +40,17 @@ async fn pass(client: UnixStream, docker: PathBuf, way: Way) -> std::io::Result<
         if length == 0 {
             return Ok(());
         }
+        let names = buffer[..length].windows(5).any(|part| part == b"/tag?");
+        if matches!(way, Way::Nameless) && names {
+            std::future::pending::<()>().await;
+        }
         taking.write_all(&buffer[..length]).await?;
         passed += length;
         match way {
             _ if passed < CHUNK => {}
             Way::Slow(pause) => tokio::time::sleep(pause).await,
             Way::Blocked => std::future::pending().await,
+            Way::Nameless => {}
         }
     }
 }
@@ -86,4 +93,12 @@ async fn an_import_may_take_longer_than_an_answer_and_not_stand_still() {
     assert!(matches!(&refused, EngineError::Unavailable(text) if text.contains("said nothing")));
     let there = docker.said(&["images", "-a", "--format", "{{.Repository}}:{{.Tag}}"]).unwrap();
     assert_eq!(there, "slow:latest");
+
+    // It is all there, and Docker goes silent before it has a name.
+    docker.said(&["image", "rm", "slow"]).unwrap();
+    let nameless = client_over(&docker, &dir.path().join("nameless"), Way::Nameless).await;
+    let name = "nameless".parse().unwrap();
+    let refused = import(&nameless, &name, &archive, &importing, &|_| {}).await.unwrap_err();
+    assert!(matches!(&refused, EngineError::Unavailable(text) if text.contains("said nothing")));
+    assert_eq!(docker.said(&["images", "-a", "--quiet"]).unwrap(), "");
 }

@@ -146,6 +146,7 @@ async fn make(
     let complaints = Complaints::of(&spec.id);
     // Before it starts, so that nothing it says is missed.
     let (attached, cut) = streams::attach(&parts.client, &spec.id, complaints.clone()).await?;
+    entry.set_cut(cut);
     reach(Point::Attached)?;
     let name = naming::container(&spec.id);
     let started = parts.client.api().start_container(&name, None::<StartContainerOptions>).await;
@@ -156,7 +157,6 @@ async fn make(
         Ok(Err(error)) => return Err(did_not_start(spec, &complaints, &error.to_string())),
         Err(_) => return Err(did_not_start(spec, &complaints, "it did not answer in time")),
     };
-    entry.set_cut(cut);
     reach(Point::RunnerAnswered)?;
     if spec.env.is_empty() {
         entry.set_ready(opened);

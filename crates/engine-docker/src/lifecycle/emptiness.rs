@@ -1,9 +1,6 @@
 //! Whether a volume has anything in it, on whatever machine Docker is: looked at through a container
 //! that is never started.
 
-use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
-};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, ListImagesOptions,
 };
@@ -11,13 +8,17 @@ use futures_util::TryStreamExt;
 use sandbank_engine::{EngineError, SandboxId};
 
 use super::{Parts, destroy};
-use crate::naming;
+use crate::{container, naming};
 
 const PLACE: &str = "/looked-at";
 
 /// A directory's own entry, and the beginning of what is in it. Everything is a header of so many
 /// bytes at least.
 const HEADER_BYTES: usize = 512;
+
+/// Where a header says what it is of, and what it says of a directory.
+const TYPE_AT: usize = 156;
+const DIRECTORY: u8 = b'5';
 
 /// The container has the labels of a machine: whoever finds one that a dead daemon left clears it
 /// away.
@@ -30,41 +31,19 @@ pub(super) async fn is_empty(parts: &Parts, volume: &str) -> Result<bool, Engine
         EngineError::Unavailable("there is no image to look at a volume with".to_owned())
     })?;
     let id = SandboxId::random();
+    let _hidden = parts.table.hide(&id);
     let name = naming::container(&id);
     let options = CreateContainerOptionsBuilder::default().name(&name).build();
-    let made = client.api().create_container(Some(options), body(parts, &id, &image, volume)).await;
+    let labels = naming::machine_labels(&parts.settings.instance, &id);
+    let mount = container::bare_volume(volume.to_owned(), PLACE, None);
+    let body = container::unstarted(&image, labels, vec![mount]);
+    let made = client.api().create_container(Some(options), body).await;
     let looked = match made {
         Ok(_) => look(parts, &name).await,
         Err(error) => Err(client.failed("make a container")(error)),
     };
     destroy::remove_all(parts, &id).await?;
     looked
-}
-
-fn body(parts: &Parts, id: &SandboxId, image: &str, volume: &str) -> ContainerCreateBody {
-    let mount = Mount {
-        typ: Some(MountType::VOLUME),
-        source: Some(volume.to_owned()),
-        target: Some(PLACE.to_owned()),
-        volume_options: Some(MountVolumeOptions {
-            no_copy: Some(true),
-            ..MountVolumeOptions::default()
-        }),
-        ..Mount::default()
-    };
-    ContainerCreateBody {
-        image: Some(image.to_owned()),
-        // Never started; without it an image that names no program is refused.
-        entrypoint: Some(vec!["/nothing".to_owned()]),
-        labels: Some(naming::machine_labels(&parts.settings.instance, id)),
-        host_config: Some(HostConfig {
-            mounts: Some(vec![mount]),
-            network_mode: Some("none".to_owned()),
-            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-            ..HostConfig::default()
-        }),
-        ..ContainerCreateBody::default()
-    }
 }
 
 async fn look(parts: &Parts, container: &str) -> Result<bool, EngineError> {
@@ -77,7 +56,45 @@ async fn look(parts: &Parts, container: &str) -> Result<bool, EngineError> {
     {
         archive.extend_from_slice(&piece);
     }
-    // The directory itself, and then the end of the archive.
+    Ok(is_empty_directory(&archive))
+}
+
+/// The directory itself, and then the end of the archive. Whatever else stands in its place, such
+/// as a link, is something.
+fn is_empty_directory(archive: &[u8]) -> bool {
     let second = archive.get(HEADER_BYTES..2 * HEADER_BYTES);
-    Ok(second.is_some_and(|header| header.iter().all(|byte| *byte == 0)))
+    archive.get(TYPE_AT) == Some(&DIRECTORY)
+        && second.is_some_and(|header| header.iter().all(|byte| *byte == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(kinds: &[tar::EntryType]) -> Vec<u8> {
+        let mut archive = tar::Builder::new(Vec::new());
+        for kind in kinds {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(*kind);
+            header.set_size(0);
+            header.set_mode(0o755);
+            header.set_path("looked-at").unwrap();
+            if kind.is_symlink() {
+                header.set_link_name("elsewhere").unwrap();
+            }
+            header.set_cksum();
+            archive.append(&header, std::io::empty()).unwrap();
+        }
+        archive.into_inner().unwrap()
+    }
+
+    #[test]
+    fn only_a_directory_with_nothing_in_it_is_empty() {
+        use tar::EntryType::{Directory, Regular, Symlink};
+        assert!(is_empty_directory(&archive(&[Directory])));
+        for kinds in [&[Symlink][..], &[Regular], &[Directory, Regular], &[]] {
+            assert!(!is_empty_directory(&archive(kinds)), "{kinds:?}");
+        }
+        assert!(!is_empty_directory(&archive(&[Directory])[..HEADER_BYTES]), "it was cut off");
+    }
 }

@@ -300,9 +300,7 @@ async fn connect(parts: &Arc<Parts>, id: &SandboxId) -> Result<Box<dyn Stream>, 
     }
     let _linking = entry.linking.lock().await;
     entry.end_link().await;
-    let (opened, cut) = streams::connect(&parts.client, id).await?;
-    entry.set_cut(cut);
-    Ok(opened)
+    streams::connect(&parts.client, id, |cut| entry.set_cut(cut)).await
 }
 
 /// The machine's entry; one that another process made is taken up.

@@ -1,6 +1,6 @@
 //! Machines as this process knows them. The engine has the truth about which there are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ struct Known {
     container: Option<String>,
     /// The stream that `create` opened, for the first `connect`.
     ready: Option<(Instant, Opened)>,
-    /// Ends the link that was opened last.
+    /// Ends the link that was attached last, whether or not it was ever opened.
     cut: Option<LinkCut>,
     oom_kills: u64,
     last_oom_kill: Option<Instant>,
@@ -73,9 +73,10 @@ impl Entry {
         ready.filter(|(opened, _)| opened.elapsed() < READY_STREAM_FRESH_FOR).map(|(_, it)| it)
     }
 
-    /// Ends the link there was. Nothing of it is under way when the next is opened.
+    /// Ends the link there was. Nothing of it is under way when the next is opened: whoever leaves
+    /// while this waits leaves the cut to the next, who waits, too.
     pub(super) async fn end_link(&self) {
-        let cut = self.known().cut.take();
+        let cut = self.known().cut.clone();
         if let Some(cut) = cut {
             cut.end().await;
         }
@@ -136,6 +137,21 @@ impl Entry {
 #[derive(Default)]
 pub(crate) struct Table {
     entries: Mutex<HashMap<SandboxId, Arc<Entry>>>,
+    /// Of the engine's own, that `list` does not show while they are in use.
+    hidden: Mutex<HashSet<SandboxId>>,
+}
+
+/// Hides a machine for as long as this lives. What is left of it then is shown, and cleared away
+/// as everything is that nobody owns.
+pub(crate) struct Hidden<'a> {
+    table: &'a Table,
+    id: SandboxId,
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        self.table.hidden().remove(&self.id);
+    }
 }
 
 impl Table {
@@ -163,11 +179,58 @@ impl Table {
         self.entries().remove(id);
     }
 
+    /// Before it is made.
+    pub(crate) fn hide(&self, id: &SandboxId) -> Hidden<'_> {
+        self.hidden().insert(id.clone());
+        Hidden { table: self, id: id.clone() }
+    }
+
+    pub(super) fn all_hidden(&self) -> HashSet<SandboxId> {
+        self.hidden().clone()
+    }
+
+    pub(super) fn is_hidden(&self, id: &SandboxId) -> bool {
+        self.hidden().contains(id)
+    }
+
     pub(super) fn all(&self) -> Vec<(SandboxId, Arc<Entry>)> {
         self.entries().iter().map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
     }
 
+    fn hidden(&self) -> MutexGuard<'_, HashSet<SandboxId>> {
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn entries(&self) -> MutexGuard<'_, HashMap<SandboxId, Arc<Entry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::FutureExt;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::UnixStream;
+
+    use super::*;
+    use crate::connection::Wire;
+    use crate::streams::{Complaints, Cuttable, Frames};
+
+    #[tokio::test]
+    async fn whoever_leaves_while_the_old_link_ends_leaves_the_wait_to_the_next() {
+        let entry = Entry::new(None);
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let complaints = Complaints::of(&SandboxId::random());
+        let (link, cut) = Cuttable::new(Frames::new(Wire::Unix(near), Bytes::new(), complaints));
+        entry.set_cut(cut);
+        drop(link);
+        // The other side keeps its way open: something may still be under way.
+        for caller in ["first", "second"] {
+            assert!(entry.end_link().now_or_never().is_none(), "the {caller} did not wait");
+        }
+        far.read_to_end(&mut Vec::new()).await.unwrap();
+        drop(far);
+        entry.end_link().await;
     }
 }

@@ -26,6 +26,12 @@ pub(crate) struct Cut<S> {
     shared: Arc<Shared<S>>,
 }
 
+impl<S> Clone for Cut<S> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
 struct Shared<S> {
     used: Mutex<Used<S>>,
     /// Nothing of it is under way any more.

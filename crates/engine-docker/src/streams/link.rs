@@ -46,16 +46,18 @@ pub(crate) async fn open(attached: Attached) -> io::Result<Opened> {
     Ok(Box::new(sandbank_channel::pipe::open(attached).await?))
 }
 
-/// Attaches and opens, in bounded time.
+/// Attaches and opens, in bounded time. The cut is handed over as soon as there is something to cut:
+/// of a link that is never opened, too, something may be under way.
 pub(crate) async fn connect(
     client: &Client,
     id: &SandboxId,
-) -> Result<(Opened, LinkCut), EngineError> {
+    keep: impl FnOnce(LinkCut),
+) -> Result<Opened, EngineError> {
     let complaints = Complaints::of(id);
     let connecting = async {
         let (attached, cut) = attach(client, id, complaints.clone()).await?;
-        let opened = open(attached).await.map_err(|error| lost(id, &error, &complaints))?;
-        Ok((opened, cut))
+        keep(cut);
+        open(attached).await.map_err(|error| lost(id, &error, &complaints))
     };
     match timeout(CONNECT_DEADLINE, connecting).await {
         Ok(connected) => connected,
