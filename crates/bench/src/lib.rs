@@ -41,7 +41,7 @@ use progress::Progress;
 #[error("interrupted; the private daemon and its sandboxes are removed")]
 pub struct Interrupted;
 
-/// Sandboxes beside those of the density part that may exist at one time.
+/// Sandboxes beside those of the largest part that may exist at one time.
 const SPARE_SANDBOXES: usize = 64;
 
 /// Runs the benchmark. Interrupted or failed, it removes what it made all the same.
@@ -57,7 +57,7 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
         reason = interrupted(&mut interrupts) => return Err(reason),
     };
     let scale = options.scale();
-    let room = scale.density + SPARE_SANDBOXES;
+    let room = scale.density.max(scale.at_once) + SPARE_SANDBOXES;
     let daemon = PrivateDaemon::start(&options.binary, EngineChoice::Native, room).await;
     let daemon = match daemon {
         Ok(daemon) => daemon,

@@ -51,8 +51,9 @@ async fn many_creates_at_once_are_all_served_in_turns_that_are_reported() -> any
     let (most_waiting, most_making) = watching.await??;
     println!("at most {most_waiting} waited and {most_making} were made");
     assert_eq!(ids.len() as u64, creates(), "each got a sandbox of its own");
-    assert!((1..=creates() - MAKING).contains(&most_waiting), "{most_waiting} waited");
-    assert!((1..=MAKING).contains(&most_making), "{most_making} were made at the same time");
+    // Looks now and then may miss them all; that somebody waits is for the turns' own tests to see.
+    assert!(most_waiting <= creates() - MAKING, "{most_waiting} waited");
+    assert!(most_making <= MAKING, "{most_making} were made at the same time");
     assert_eq!(under_way(&api).await?, (0, 0), "nobody waits any more");
     let states: Vec<_> = api.sandboxes().await?.iter().map(|one| one["state"].clone()).collect();
     assert!(states.len() as u64 == creates() && states.iter().all(|state| state == "running"));

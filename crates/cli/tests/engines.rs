@@ -92,6 +92,7 @@ async fn each_of_two_engines_keeps_its_sandboxes_through_whatever_becomes_of_the
             json!({ "sessionKey": "usual", "network": { "mode": "none" }, "ports": [PORT] }),
         )
         .await?;
+    tested(&api).await?;
     let contained = api.create_with(asks("docker", "contained")).await?;
     let states = |engine: &str| (engine.to_owned(), "running".to_owned());
     assert_eq!(described(&api, &native).await?, states("native"));
@@ -135,6 +136,7 @@ async fn each_of_two_engines_keeps_its_sandboxes_through_whatever_becomes_of_the
         answers(&api, sandbox, word).await?;
     }
 
+    tested(&api).await?;
     // Docker goes, and what is not Docker's goes on: in this daemon and in the next.
     docker.stop_daemon()?;
     for start in ["this daemon", "the next daemon"] {
@@ -145,6 +147,9 @@ async fn each_of_two_engines_keeps_its_sandboxes_through_whatever_becomes_of_the
         assert_eq!(sh(&api, &beside, "echo on").await?, "on\n", "{start}");
         assert_eq!(sh(&api, &native, "cat note").await?, "here", "{start}");
         assert_eq!(described(&api, &contained).await?, states("docker"), "{start}");
+        let listed = daemon.cli().args(["image", "ls"]).output()?;
+        let text = String::from_utf8_lossy(&listed.stderr).into_owned();
+        assert!(listed.status.success() && text.contains("docker does not answer"), "{text}");
         if start == "this daemon" {
             daemon.terminate().await?;
             refuses_to_forget(&daemon, &socket)?;
@@ -165,6 +170,64 @@ async fn each_of_two_engines_keeps_its_sandboxes_through_whatever_becomes_of_the
     let instance = std::fs::read_to_string(daemon.data_dir().join("instance"))?;
     assert_eq!(docker.objects_of(instance.trim())?, Vec::<String>::new());
     daemon.set("SANDBANK_ENGINES", None);
+    daemon.finish().await
+}
+
+/// The daemon serves before the engine beside the default one was attacked.
+async fn tested(api: &Api) -> anyhow::Result<()> {
+    eventually("the other engine to be tested", LIMIT, || async {
+        let doctor = api.call("GET", "/v1/doctor", None).await.ok()?;
+        doctor["otherEngines"][0]["unavailable"].is_null().then_some(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_leaks_makes_nothing_and_says_so_while_the_default_one_goes_on()
+-> anyhow::Result<()> {
+    if !cfg!(debug_assertions) {
+        println!("skipped: only a build for development can leave a control out");
+        return Ok(());
+    }
+    let Some(docker) = PrivateDocker::start(true)? else { return Ok(()) };
+    let archive = docker.dir().join("root.tar");
+    if busybox_root(&archive)?.is_none() {
+        return Ok(());
+    }
+    docker.said(&["import", archive.to_str().unwrap(), IMAGE])?;
+    let socket = docker.socket().to_str().unwrap().to_owned();
+    let daemon = TestDaemon::start_with(
+        SANDBANK,
+        &[
+            ("SANDBANK_ENGINE", "docker"),
+            ("SANDBANK_ENGINES", "docker,native"),
+            ("SANDBANK_DOCKER_HOST", &socket),
+            ("SANDBANK_DOCKER_IMAGE", IMAGE),
+            ("SANDBANK_TEST_LEAVE_OUT", "seccomp"),
+        ],
+    )
+    .await?;
+    let api = daemon.api()?;
+    let answer = eventually("the leak to be found", LIMIT, || async {
+        let asked = Some(asks("native", "leaking"));
+        let (status, said) = api.try_call("POST", "/v1/sandboxes", asked).await.ok()?;
+        assert_eq!(status, 503, "{said}");
+        (said["code"] != "containment_untested").then_some(said)
+    })
+    .await?;
+    assert_eq!(
+        (&answer["code"], &answer["retryable"]),
+        (&json!("not_contained"), &json!(false)),
+        "{answer}"
+    );
+    assert!(answer.to_string().contains("doctor --engine native --attack"), "{answer}");
+    let doctor = api.call("GET", "/v1/doctor", None).await?;
+    let native = &doctor["otherEngines"][0];
+    assert_eq!((&native["engine"], &native["healthy"]), (&json!("native"), &json!(false)));
+    assert!(native["unavailable"].to_string().contains("seccomp"), "{doctor}");
+    let held = api.create_with(asks("docker", "held")).await?;
+    assert_eq!(sh(&api, &held, "echo on").await?, "on\n");
+    api.delete_all().await?;
     daemon.finish().await
 }
 
@@ -192,11 +255,23 @@ async fn told_apart(
         let line = text.lines().find(|line| line.contains(sandbox)).unwrap_or_default();
         assert!(line.split('\t').any(|cell| cell == engine), "{text}");
     }
-    let script = "echo from $(hostname | cut -c1-2)";
-    let run = ["run", "--engine", "docker", "--network", "none", "--", "sh", "-c", script];
-    let ran = daemon.cli().args(run).output()?;
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(String::from_utf8(ran.stdout)?.starts_with("from "));
+    // Docker puts this file into each of its containers.
+    let script = "test -e /.dockerenv && echo a container || echo no container";
+    for (engine, expected) in [("docker", "a container\n"), ("native", "no container\n")] {
+        let run = ["run", "--engine", engine, "--network", "none", "--", "sh", "-c", script];
+        let ran = daemon.cli().args(run).output()?;
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(String::from_utf8(ran.stdout)?, expected, "{engine}");
+    }
+    for engine in ["native", "docker"] {
+        let listed = daemon.cli().args(["image", "ls", "--engine", engine]).output()?;
+        assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+        assert_eq!(String::from_utf8(listed.stdout)?.contains(IMAGE), engine == "docker");
+    }
+    let slip = daemon.cli().args(["image", "ls", "--engine", "dokcer"]).output()?;
+    let text = String::from_utf8_lossy(&slip.stderr).into_owned();
+    assert_eq!(slip.status.code(), Some(64), "{text}");
+    assert!(text.contains("native, docker"), "{text}");
     let stranger = daemon.cli().args(["run", "--engine", "podman", "--", "true"]).output()?;
     let text = String::from_utf8_lossy(&stranger.stderr).into_owned();
     assert!(!stranger.status.success() && text.contains("native, docker"), "{text}");
@@ -205,8 +280,8 @@ async fn told_apart(
 
 /// A daemon without Docker among its engines does not start over Docker's sandboxes.
 fn refuses_to_forget(daemon: &TestDaemon, socket: &str) -> anyhow::Result<()> {
-    let ended = std::process::Command::new(SANDBANK)
-        .arg("serve")
+    let ended = std::process::Command::new("timeout")
+        .args(["--kill-after=5", "60", SANDBANK, "serve"])
         .env("SANDBANK_DATA_DIR", daemon.data_dir())
         .env("SANDBANK_PORT", "0")
         .env("SANDBANK_ENGINE", "native")

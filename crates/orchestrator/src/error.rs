@@ -55,6 +55,9 @@ pub enum OrchestratorError {
     /// What would hold a new sandbox has not been attacked yet.
     #[error("no sandbox is made before containment is tested: {0}")]
     Untested(String),
+    /// It was attacked, and something got out. Nobody tries again before the next start.
+    #[error("the engine {engine} makes no sandboxes: {reason}")]
+    NotContained { engine: &'static str, reason: String },
     #[error(transparent)]
     Engine(Arc<EngineError>),
     #[error(transparent)]
@@ -105,6 +108,7 @@ impl OrchestratorError {
             Self::StillStopping(_) => "still_stopping",
             Self::ShuttingDown => "shutting_down",
             Self::Untested(_) => "containment_untested",
+            Self::NotContained { .. } => "not_contained",
             Self::Engine(error) => engine_code(error),
             Self::Channel(error) => channel_code(error),
             Self::Store(error) => store_code(error),
@@ -147,6 +151,10 @@ impl OrchestratorError {
             }
             Self::ShuttingDown => "try again when the daemon is back".into(),
             Self::Untested(_) => "the daemon goes on trying to test it; try again later".into(),
+            Self::NotContained { engine, .. } => format!(
+                "`sandbank doctor --engine {engine} --attack` shows what got out; repair it and start \
+                 the daemon again, or take {engine} out of SANDBANK_ENGINES"
+            ),
             Self::Engine(error) => return engine_hint(error),
             Self::Store(error) => return error.hint(),
             Self::Conflict(_)

@@ -251,6 +251,11 @@ impl Orchestrator {
         containment::catch_up(&self.context, provider, test, data_dir).await
     }
 
+    /// Why an engine that is there makes no sandboxes all the same.
+    pub fn withheld(&self, engine: &str) -> Option<OrchestratorError> {
+        self.context.providers.find(engine)?.clearance.withheld()
+    }
+
     /// Every kept workspace, whether a sandbox has it or not.
     pub async fn workspaces(&self) -> Result<KeptWorkspaces, OrchestratorError> {
         workspaces::all(&self.context).await

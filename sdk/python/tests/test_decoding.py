@@ -30,6 +30,8 @@ from sandbank.models import CommandStatus, Doctor
 def test_fields_of_a_newer_server_are_ignored() -> None:
     told = {"ok": True, "engine": "native", "version": "9.9", "moonPhase": {"full": True}}
     assert decode(Health, told) == Health(True, "native", "9.9")
+    several = decode(Health, {**told, "engines": ["native", "docker"]})
+    assert several.engines == ("native", "docker")
 
 
 def test_a_field_that_is_missing_or_odd_is_named() -> None:

@@ -126,9 +126,12 @@ impl Contender<'_> {
         let mut ids = Vec::new();
         for outcome in outcomes {
             match outcome {
-                Ok((id, created)) => {
+                Ok((id, created, ran)) => {
                     ids.push(id);
-                    crowd.creates.push(created);
+                    match ran {
+                        Ok(()) => crowd.creates.push(created),
+                        Err(error) => crowd.failures.push(format!("{error:#}")),
+                    }
                 }
                 Err(error) => crowd.failures.push(format!("{error:#}")),
             }
@@ -142,19 +145,20 @@ impl Contender<'_> {
         Ok(crowd)
     }
 
-    /// Makes one, runs `true` in it, and says how long the first took.
-    async fn caller(&self) -> anyhow::Result<(String, Duration)> {
+    /// Makes one, says how long that took, and whether `true` ran in it: one in which it did not is
+    /// there all the same.
+    async fn caller(&self) -> anyhow::Result<(String, Duration, anyhow::Result<()>)> {
         let begin = Instant::now();
         let id = match self {
             Self::Sandbank(_, api) => api.create(Network::None).await?,
             Self::Bare(docker) => docker.create(Kind::Programs).await?,
         };
         let created = begin.elapsed();
-        match self {
-            Self::Sandbank(_, api) => api.run(&id, &["true"]).await?,
-            Self::Bare(docker) => docker.exec(&id, &["true"]).await.map(drop)?,
-        }
-        Ok((id, created))
+        let ran = match self {
+            Self::Sandbank(_, api) => api.run(&id, &["true"]).await,
+            Self::Bare(docker) => docker.exec(&id, &["true"]).await.map(drop),
+        };
+        Ok((id, created, ran))
     }
 }
 

@@ -38,13 +38,16 @@ pub(crate) struct Cleared {
 }
 
 #[derive(Deserialize)]
-struct Listing {
-    images: Vec<Value>,
+pub(crate) struct Listing {
+    pub(crate) images: Vec<Value>,
+    /// Engines whose images are not known now.
+    #[serde(default)]
+    pub(crate) unavailable: Vec<String>,
 }
 
 impl Client {
-    pub(crate) async fn images(&self) -> Result<Vec<Value>, ClientError> {
-        Ok(self.json::<Listing>(self.get("/v1/images")).await?.images)
+    pub(crate) async fn images(&self) -> Result<Listing, ClientError> {
+        self.json(self.get("/v1/images")).await
     }
 
     /// Calls `step` for each line of progress.

@@ -22,7 +22,7 @@ pub(crate) use commands::{CommandRequest, CommandStatus, PtySize, ShellScript};
 pub(crate) use error::{ClientError, Refusal, TOKEN_IS_MISSING};
 pub(crate) use files::{Kind, Stat};
 pub(crate) use follow::{Follow, OutputStream, Record};
-pub(crate) use images::{Cleared, Image, ImportStep};
+pub(crate) use images::{Cleared, Image, ImportStep, Listing};
 pub(crate) use sandbank_server::config::Secret;
 pub(crate) use sandboxes::{Network, Resources, Sandbox, SandboxRequest, description};
 pub(crate) use workspaces::Workspace;

@@ -4,27 +4,29 @@ use clap::builder::styling::AnsiColor;
 use sandbank_engine::{Engine, ImageName};
 use sandbank_orchestrator::containment::{self, Containment, ProbeStanding};
 use sandbank_protocol::containment::Probe;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::daemon::{cannot_test, escaped};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::ui::Table;
 
-/// Ends with 0 when nothing that is claimed failed.
-pub(super) async fn run(context: &Context, engine: &dyn Engine) -> Result<u8, Failure> {
+/// What it came to as a document, and what got out if something did. None when a signal came first.
+pub(super) async fn run(
+    context: &Context,
+    engine: &dyn Engine,
+) -> Result<Option<(Value, Option<Failure>)>, Failure> {
     let images = engine.images_to_test().await.map_err(|error| cannot_test(&error.into()))?;
     // The native engine always has one.
     let image = images.first().map_or_else(ImageName::host, |image| image.name.clone());
-    let Some(report) = attack(engine, &image).await? else { return Ok(Exit::Interrupted as u8) };
-    if context.ui.json {
-        context.ui.document(&document(&report))?;
-    } else {
+    let Some(report) = attack(engine, &image).await? else { return Ok(None) };
+    if !context.ui.json {
         print(context, &report)?;
     }
-    if report.holds() { Ok(0) } else { Err(escaped(image.as_str(), &report)) }
+    let trouble = (!report.holds()).then(|| escaped(image.as_str(), &report));
+    Ok(Some((document(engine.name(), &report), trouble)))
 }
 
 /// None when a signal comes first; the canary is destroyed all the same.
@@ -44,7 +46,7 @@ async fn attack(engine: &dyn Engine, image: &ImageName) -> Result<Option<Contain
     report.map(Some).map_err(|error| cannot_test(&error))
 }
 
-fn document(report: &Containment) -> serde_json::Value {
+fn document(engine: &str, report: &Containment) -> serde_json::Value {
     let rows: Vec<_> = report
         .probes
         .iter()
@@ -61,7 +63,12 @@ fn document(report: &Containment) -> serde_json::Value {
             })
         })
         .collect();
-    json!({ "contained": report.holds(), "durationMs": report.duration_ms, "probes": rows })
+    json!({
+        "contained": report.holds(),
+        "engine": engine,
+        "durationMs": report.duration_ms,
+        "probes": rows,
+    })
 }
 
 fn print(context: &Context, report: &Containment) -> Result<(), Failure> {

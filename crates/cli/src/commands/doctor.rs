@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::styling::AnsiColor;
 use sandbank_engine::{Control, ControlReport, Engine, InstanceId, Standing};
 use sandbank_server::config::{DiskQuota, EngineKind, Settings};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::daemon::choose_engine;
@@ -44,53 +44,74 @@ pub(crate) async fn run(context: &Context, args: DoctorArgs) -> Result<u8, Failu
     if let Some(engine) = args.engine {
         (settings.engine, settings.other_engines) = (engine, Vec::new());
     }
-    if args.attack {
-        let (scratch, engine) = engine_near(&settings, &settings.data_dir).await?;
-        let ended = super::attack::run(context, &*engine).await;
-        engine.shutdown().await;
-        drop(scratch);
-        return ended;
-    }
-    let progress = Progress::spinner(&context.ui, "trying every control");
-    let examined = examine(&settings, &settings.data_dir).await;
-    progress.done();
-    let examined = examined?;
-    let mut document = examined.document(&settings);
-    if !context.ui.json {
-        examined.print(context, &settings)?;
-    }
-    let mut trouble = examined.trouble(&settings);
-    for kind in &settings.other_engines {
-        let settings = Settings { engine: *kind, other_engines: Vec::new(), ..settings.clone() };
-        let name = kind.name().unwrap_or_default();
-        let other = match examine(&settings, &settings.data_dir).await {
-            Ok(other) => {
-                trouble = trouble.or_else(|| other.trouble(&settings));
-                if !context.ui.json {
-                    context.ui.line("")?;
-                    other.print(context, &settings)?;
-                }
-                other.document(&settings)
-            }
-            Err(failure) => {
-                if !context.ui.json {
-                    context.ui.line(&format!("\nengine   {name}: {}", failure.message))?;
-                }
-                let error = failure.message.clone();
-                trouble = trouble.or(Some(failure));
-                json!({ "ready": false, "engine": name, "error": error, "controls": [] })
-            }
-        };
-        if let Some(others) = document["otherEngines"].as_array_mut() {
-            others.push(other);
+    let mut kinds = vec![settings.engine];
+    kinds.append(&mut settings.other_engines);
+    let is_alone = kinds.len() == 1;
+    let (mut documents, mut trouble) = (Vec::new(), None);
+    for kind in kinds {
+        let settings = Settings { engine: kind, ..settings.clone() };
+        let looked = if args.attack {
+            attack(context, &settings, is_alone).await
         } else {
-            document["otherEngines"] = json!([other]);
+            look(context, &settings).await
+        };
+        match looked {
+            Ok(Some((document, found))) => {
+                documents.push(document);
+                trouble = trouble.or(found);
+            }
+            Ok(None) => return Ok(Exit::Interrupted as u8),
+            Err(failure) if is_alone => return Err(failure),
+            // The others are looked at all the same.
+            Err(failure) => {
+                let name = kind.name().unwrap_or_default();
+                if !context.ui.json {
+                    context.ui.line(&format!("engine   {name}: {}", failure.message))?;
+                }
+                let (verdict, rows) =
+                    if args.attack { ("contained", "probes") } else { ("ready", "controls") };
+                let error = &failure.message;
+                documents.push(json!({ verdict: false, "engine": name, "error": error, rows: [] }));
+                trouble = trouble.or(Some(failure));
+            }
+        }
+        if !is_alone && !context.ui.json {
+            context.ui.line("")?;
         }
     }
     if context.ui.json {
+        let mut document = documents.remove(0);
+        if !is_alone {
+            document["otherEngines"] = documents.into();
+        }
         context.ui.document(&document)?;
     }
     trouble.map_or(Ok(0), Err)
+}
+
+/// A document, and what is not as it should be; none when a signal came first.
+type Looked = Result<Option<(Value, Option<Failure>)>, Failure>;
+
+async fn attack(context: &Context, settings: &Settings, is_alone: bool) -> Looked {
+    let (scratch, engine) = engine_near(settings, &settings.data_dir).await?;
+    if !is_alone && !context.ui.json {
+        context.ui.line(&format!("engine   {}", engine.name()))?;
+    }
+    let ended = super::attack::run(context, &*engine).await;
+    engine.shutdown().await;
+    drop(scratch);
+    ended
+}
+
+async fn look(context: &Context, settings: &Settings) -> Looked {
+    let progress = Progress::spinner(&context.ui, "trying every control");
+    let examined = examine(settings, &settings.data_dir).await;
+    progress.done();
+    let examined = examined?;
+    if !context.ui.json {
+        examined.print(context, settings)?;
+    }
+    Ok(Some((examined.document(settings), examined.trouble(settings))))
 }
 
 /// What a start on this machine would refuse sandboxes for.
@@ -139,7 +160,7 @@ impl Examined {
         missing.first().map(|first| lacks(first, missing.len()))
     }
 
-    fn document(&self, settings: &Settings) -> serde_json::Value {
+    fn document(&self, settings: &Settings) -> Value {
         let judge = self.judge(settings);
         let rows: Vec<_> = self.reports.iter().map(|report| judge.row(report)).collect();
         let ready = self.missing(settings).is_empty();
@@ -203,7 +224,7 @@ impl Judge<'_> {
         }
     }
 
-    fn row(&self, report: &ControlReport) -> serde_json::Value {
+    fn row(&self, report: &ControlReport) -> Value {
         json!({
             "control": report.control.name(),
             "standing": report.standing,

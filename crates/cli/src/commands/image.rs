@@ -9,11 +9,12 @@ use sandbank_registry::{Credentials, DockerConfig, InvalidReference, Reference};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::{Cleared, Image, ImportStep, is_loopback};
+use crate::client::{Cleared, Image, ImportStep, Listing, is_loopback};
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupts;
+use crate::limits::HEALTH_TIMEOUT;
 use crate::ui::{Progress, Table, text};
 
 #[derive(Debug, Args)]
@@ -96,14 +97,37 @@ pub(crate) async fn run(context: &Context, args: ImageArgs) -> Result<u8, Failur
     done.map(|()| 0)
 }
 
+/// A slip must not look like an engine without images. Older servers do not say what they have.
+async fn refuse_unknown(connection: &Connection, engine: &str) -> Result<(), Failure> {
+    let health = connection.client.health(HEALTH_TIMEOUT).await?;
+    let Ok(known) = Vec::<String>::deserialize(&health["engines"]) else { return Ok(()) };
+    if known.iter().any(|name| name == engine) {
+        return Ok(());
+    }
+    let message = format!("the engine {} is not configured here", text::printable(engine));
+    let known = text::printable(&known.join(", "));
+    Err(Failure::usage(message).hint(format!("name one of: {known}; or leave --engine out")))
+}
+
 /// Of all engines, unless one is named.
 async fn list(
     context: &Context,
     connection: &Connection,
     engine: Option<&str>,
 ) -> Result<(), Failure> {
-    let mut images = connection.client.images().await?;
+    if let Some(engine) = engine {
+        refuse_unknown(connection, engine).await?;
+    }
+    let Listing { mut images, mut unavailable } = connection.client.images().await?;
     images.retain(|image| engine.is_none_or(|engine| image["engine"] == engine));
+    unavailable.retain(|name| engine.is_none_or(|engine| name == engine));
+    for name in unavailable {
+        let name = text::printable(&name);
+        // Also beside JSON, which is the list of those that are known.
+        context.ui.to_stderr(&format!(
+            "sandbank: the engine {name} does not answer, so its images are not listed"
+        ));
+    }
     if context.ui.json {
         return context.ui.document(&images);
     }

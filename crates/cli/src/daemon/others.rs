@@ -1,8 +1,8 @@
-//! The engines beside the default one. What becomes of one is nothing to the rest: one that cannot
-//! be started is waited for, one that is not known to hold its sandboxes makes none, and the daemon
-//! serves all the same.
+//! The engines beside the default one. What becomes of one is nothing to the rest: one that is not
+//! started soon is waited for, one that is not known to hold its sandboxes makes none, and the
+//! daemon serves all the same.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -10,110 +10,111 @@ use sandbank_engine::{Awaited, Engine, InstanceId};
 use sandbank_orchestrator::Orchestrator;
 use sandbank_orchestrator::containment::SelfTest;
 use sandbank_server::config::{EngineKind, Settings};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::choose::{NotStarted, start};
 use super::self_test;
 use crate::failure::Failure;
-use crate::limits::{FIRST_ENGINE_RETRY, LAST_ENGINE_RETRY};
+use crate::limits::{FIRST_ENGINE_RETRY, LAST_ENGINE_RETRY, OTHER_ENGINE_PATIENCE};
 
 pub(super) struct Other {
     engine: Arc<dyn Engine>,
     /// Of one that is waited for.
-    place: Option<(EngineKind, Arc<Awaited>)>,
-    /// Why it makes no sandboxes yet, or never will.
-    withheld: Option<Withheld>,
+    place: Option<Place>,
 }
 
-enum Withheld {
-    Untested(String),
-    Escaped(String),
+struct Place {
+    kind: EngineKind,
+    awaited: Arc<Awaited>,
+    /// A start that takes its time. It goes on: what it has made is not left half done.
+    starting: Option<Starting>,
 }
 
-/// What a later attempt to start an engine needs.
-struct Ingredients {
-    settings: Settings,
-    instance: InstanceId,
-    images_from: Option<PathBuf>,
+type Started = Result<Arc<dyn Engine>, NotStarted>;
+type Starting = JoinHandle<Started>;
+
+/// What a start of an engine needs, now or later.
+#[derive(Clone)]
+pub(super) struct Ingredients {
+    pub(super) settings: Settings,
+    pub(super) instance: InstanceId,
+    pub(super) images_from: Option<PathBuf>,
+}
+
+impl Ingredients {
+    fn start(&self, kind: EngineKind) -> Starting {
+        let Self { settings, instance, images_from } = self.clone();
+        tokio::spawn(async move { start(&settings, kind, instance, images_from).await })
+    }
 }
 
 /// Those of the settings, all at once.
-pub(super) async fn start_all(
-    settings: &Settings,
-    instance: &InstanceId,
-    images_from: Option<&PathBuf>,
-) -> Vec<Other> {
+pub(super) async fn start_all(ingredients: &Ingredients) -> Vec<Other> {
     let other = async |kind: &EngineKind| {
         let name = kind.name()?;
-        let started = start(settings, *kind, instance.clone(), images_from.cloned()).await;
-        Some(match started {
-            Ok(engine) => Other { engine, place: None, withheld: None },
-            Err(error) => Other::awaited(name, *kind, error),
+        let mut starting = ingredients.start(*kind);
+        let started = tokio::time::timeout(OTHER_ENGINE_PATIENCE, &mut starting).await;
+        Some(match started.map(outcome) {
+            Ok(Ok(engine)) => Other { engine, place: None },
+            Ok(Err(reason)) => Other::awaited(name, *kind, reason, None),
+            Err(_) => {
+                let reason = "the engine is still being started".to_owned();
+                Other::awaited(name, *kind, reason, Some(starting))
+            }
         })
     };
-    join_all(settings.other_engines.iter().map(other)).await.into_iter().flatten().collect()
+    let kinds = &ingredients.settings.other_engines;
+    join_all(kinds.iter().map(other)).await.into_iter().flatten().collect()
+}
+
+fn outcome(joined: Result<Started, JoinError>) -> Result<Arc<dyn Engine>, String> {
+    match joined {
+        Ok(started) => started.map_err(NotStarted::reason),
+        Err(error) => Err(format!("its start broke: {error}")),
+    }
 }
 
 impl Other {
-    fn awaited(name: &'static str, kind: EngineKind, error: NotStarted) -> Self {
-        let reason = error.reason();
-        tracing::error!(engine = name, reason, "an engine is not there; it is tried again");
-        let place = Arc::new(Awaited::new(name, reason));
-        let untested = Withheld::Untested("the engine has only just come".to_owned());
-        Self { engine: place.clone(), place: Some((kind, place)), withheld: Some(untested) }
+    fn awaited(
+        name: &'static str,
+        kind: EngineKind,
+        reason: String,
+        starting: Option<Starting>,
+    ) -> Self {
+        tracing::error!(engine = name, reason, "an engine is not there; it is waited for");
+        let awaited = Arc::new(Awaited::new(name, reason));
+        let engine = awaited.clone();
+        Self { engine, place: Some(Place { kind, awaited, starting }) }
     }
 
     pub(super) fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
     }
 
-    /// Attacks its canaries, if it is there.
-    pub(super) async fn test(
-        &mut self,
-        test: Option<SelfTest>,
-        data_dir: &Path,
-        leaving: &CancellationToken,
-    ) {
-        if self.place.is_some() {
-            return;
-        }
-        self.withheld = match self_test::pass(test, &*self.engine, data_dir, leaving).await {
-            Ok(untested) => untested.map(Withheld::Untested),
-            Err(failure) => {
-                let engine = self.engine.name();
-                tracing::error!(%failure, engine, "this engine makes no sandboxes");
-                Some(Withheld::Escaped(failure.message))
-            }
-        };
-    }
-
-    /// Goes on with what is missing, until there is nothing or the daemon leaves.
+    /// Has it make nothing until it is there and its canaries were attacked, and sees to both until
+    /// the daemon leaves.
     pub(super) fn look_after(
         self,
         test: Option<SelfTest>,
         orchestrator: &Orchestrator,
-        ingredients: (&Settings, &InstanceId, Option<&PathBuf>),
+        ingredients: &Ingredients,
         leaving: &CancellationToken,
     ) -> Option<JoinHandle<()>> {
         let name = self.engine.name();
-        match self.withheld? {
-            Withheld::Escaped(reason) => {
-                orchestrator.withhold_creates(name, reason);
-                return None;
-            }
-            Withheld::Untested(reason) => orchestrator.withhold_creates(name, reason),
-        }
-        let (settings, instance, images_from) = ingredients;
-        let ingredients = Ingredients {
-            settings: settings.clone(),
-            instance: instance.clone(),
-            images_from: images_from.cloned(),
+        let reason = match test {
+            Some(_) => "the test of this engine has not ended yet",
+            None => self_test::NOT_MEANT,
         };
+        orchestrator.withhold_creates(name, reason.to_owned());
+        if test.is_none() && self.place.is_none() {
+            return None;
+        }
+        let ingredients = ingredients.clone();
         let (orchestrator, leaving) = (orchestrator.clone(), leaving.clone());
         Some(tokio::spawn(async move {
-            if let Some((kind, place)) = self.place {
-                let arriving = arrive(kind, &place, &ingredients);
+            if let Some(place) = self.place {
+                let arriving = place.arrive(&ingredients);
                 if leaving.run_until_cancelled(arriving).await.is_none() {
                     return;
                 }
@@ -129,19 +130,30 @@ impl Other {
     }
 }
 
-/// Tries to start it again and again.
-async fn arrive(kind: EngineKind, place: &Awaited, ingredients: &Ingredients) {
-    let Ingredients { settings, instance, images_from } = ingredients;
-    let mut wait = FIRST_ENGINE_RETRY;
-    loop {
-        tokio::time::sleep(wait).await;
-        wait = (2 * wait).min(LAST_ENGINE_RETRY);
-        match start(settings, kind, instance.clone(), images_from.clone()).await {
-            Ok(engine) => {
-                tracing::info!(engine = place.name(), "an engine that was not there has come");
-                return place.arrives(engine);
+impl Place {
+    /// Tries to start it again and again.
+    async fn arrive(self, ingredients: &Ingredients) {
+        let Self { kind, awaited, mut starting } = self;
+        let mut wait = FIRST_ENGINE_RETRY;
+        loop {
+            let under_way = match starting.take() {
+                Some(starting) => starting,
+                None => {
+                    tokio::time::sleep(wait).await;
+                    wait = (2 * wait).min(LAST_ENGINE_RETRY);
+                    ingredients.start(kind)
+                }
+            };
+            match outcome(under_way.await) {
+                Ok(engine) => {
+                    tracing::info!(
+                        engine = awaited.name(),
+                        "an engine that was not there has come"
+                    );
+                    return awaited.arrives(engine);
+                }
+                Err(reason) => awaited.is_missing_for(reason),
             }
-            Err(error) => place.is_missing_for(error.reason()),
         }
     }
 }

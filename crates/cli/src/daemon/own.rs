@@ -35,6 +35,11 @@ impl OwnDaemon {
         if settings.engine == EngineKind::Auto {
             settings.engine = engine.and_then(EngineKind::named).unwrap_or(EngineKind::Auto);
         }
+        // The default one is there, and tested, before anything is asked of the daemon.
+        let place = settings.other_engines.iter().position(|kind| kind.name() == engine);
+        if let (Some(place), Some(_)) = (place, engine) {
+            std::mem::swap(&mut settings.engine, &mut settings.other_engines[place]);
+        }
         let mut images_from = None;
         let (mut data_dir, scratch) = match DataDir::take(&settings.data_dir) {
             Ok(data_dir) => (data_dir, None),

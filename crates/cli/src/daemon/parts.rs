@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
-use sandbank_orchestrator::containment::SelfTest;
+use sandbank_orchestrator::containment::{SelfTest, forget_all_but};
 use sandbank_orchestrator::{Engines, Orchestrator};
 use sandbank_server::config::{Secret, Settings};
 use sandbank_server::{App, Shutdown};
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::engine_settings::lifecycle_settings;
-use super::others::{self, Other};
+use super::others::{self, Ingredients, Other};
 use super::{DataDir, choose_engine, self_test, start_failure};
 use crate::failure::{Exit, Failure};
 
@@ -62,17 +62,21 @@ impl Daemon {
         let in_use = open.first().map(|row| row.engine.as_str());
         let engine =
             choose_engine(&mut settings, instance.clone(), images_from.clone(), in_use).await?;
-        let mut others = others::start_all(&settings, &instance, images_from.as_ref()).await;
+        let ingredients = Ingredients { settings: settings.clone(), instance, images_from };
         let place = data_dir.path();
-        let tests = others.iter_mut().map(|other| other.test(test, place, leaving));
-        let untested = self_test::pass(test, &*engine, place, leaving);
-        let untested = match tokio::join!(untested, join_all(tests)).0 {
+        let (others, untested) = tokio::join!(
+            others::start_all(&ingredients),
+            self_test::pass(test, &*engine, place, leaving)
+        );
+        let untested = match untested {
             Ok(untested) => untested,
             Err(failure) => return Err(others::shut_down(&engine, &others, failure).await),
         };
         sandbank_fault_points::arm();
         let lifecycle = lifecycle_settings(&settings, &*engine, &others).await;
-        let engines = others.iter().map(|other| other.engine().clone()).collect();
+        let engines: Vec<_> = others.iter().map(|other| other.engine().clone()).collect();
+        let names: Vec<_> = engines.iter().chain([&engine]).map(|engine| engine.name()).collect();
+        forget_all_but(&names, place);
         let engines = Engines::new(engine.clone(), engines);
         let orchestrator = match Orchestrator::start(lifecycle, engines, store.clone()).await {
             Ok(orchestrator) => orchestrator,
@@ -82,9 +86,8 @@ impl Daemon {
             }
         };
         let leaving = CancellationToken::new();
-        let ingredients = (&settings, &instance, images_from.as_ref());
         let look_after =
-            |other: Other| other.look_after(test, &orchestrator, ingredients, &leaving);
+            |other: Other| other.look_after(test, &orchestrator, &ingredients, &leaving);
         let others = others.into_iter().filter_map(look_after).collect();
         let app = App::new(orchestrator.clone(), store.clone(), settings, token);
         let shutdown = app.shutdown().clone();

@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::failure::{Exit, Failure};
 
+/// Why a daemon without a test makes no sandboxes.
+pub(super) const NOT_MEANT: &str = "this daemon was started for something else";
+
 /// Fails with the name of a control that is claimed and does not hold. A reason means that this
 /// could not be told, or was not, and that no sandbox may be made until it is.
 pub(super) async fn pass(
@@ -20,7 +23,7 @@ pub(super) async fn pass(
     leaving: &CancellationToken,
 ) -> Result<Option<String>, Failure> {
     let Some(test) = test else {
-        return Ok(Some("this daemon was started for something else".to_owned()));
+        return Ok(Some(NOT_MEANT.to_owned()));
     };
     let started = Instant::now();
     match test.run(engine, data_dir, leaving).await {

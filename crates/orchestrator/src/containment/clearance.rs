@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandbank_engine::ImageName;
 
-use super::{SelfTest, Tested};
+use super::{Containment, SelfTest, Tested};
 use crate::OrchestratorError;
 use crate::context::Context;
 use crate::limits::{FIRST_RETEST, LAST_RETEST};
@@ -15,7 +15,7 @@ use crate::provider::Provider;
 #[derive(Default)]
 pub(crate) struct Clearance {
     /// Why none may be made.
-    withheld: Mutex<Option<String>>,
+    withheld: Mutex<Option<OrchestratorError>>,
     /// Images of which none may be made: they are on their way, or not tested yet.
     images: Mutex<Vec<ImageName>>,
     /// How often each was withheld: whatever was begun before is of another image now.
@@ -26,12 +26,19 @@ pub(crate) struct Clearance {
 
 impl Clearance {
     pub(crate) fn check(&self, image: &ImageName) -> Result<(), OrchestratorError> {
-        let withheld = lock(&self.withheld).clone();
-        let reason = withheld.or_else(|| {
-            let is_new = lock(&self.images).contains(image);
-            is_new.then(|| format!("the image {image} is being imported or removed"))
-        });
-        reason.map_or(Ok(()), |reason| Err(OrchestratorError::Untested(reason)))
+        if let Some(error) = self.withheld() {
+            return Err(error);
+        }
+        if lock(&self.images).contains(image) {
+            let reason = format!("the image {image} is being imported or removed");
+            return Err(OrchestratorError::Untested(reason));
+        }
+        Ok(())
+    }
+
+    /// What everybody is refused with, whatever the image.
+    pub(crate) fn withheld(&self) -> Option<OrchestratorError> {
+        lock(&self.withheld).clone()
     }
 
     /// For [`Clearance::still_holds`], after a machine of it was made.
@@ -52,7 +59,18 @@ impl Clearance {
     }
 
     pub(crate) fn set(&self, withheld: Option<String>) {
-        *lock(&self.withheld) = withheld;
+        *lock(&self.withheld) = withheld.map(OrchestratorError::Untested);
+    }
+
+    /// For good: what got out once is not tried again.
+    fn refuse(&self, engine: &'static str, image: &ImageName, report: &Containment) {
+        let controls: Vec<_> =
+            report.failed_controls().iter().map(|control| control.name()).collect();
+        let reason = format!(
+            "a test sandbox of the image {image} was not contained, for want of {}",
+            controls.join(", ")
+        );
+        *lock(&self.withheld) = Some(OrchestratorError::NotContained { engine, reason });
     }
 
     /// Nothing is made of this image for as long as the answer lives.
@@ -92,12 +110,10 @@ pub(crate) async fn catch_up(
     let (clearance, leaving) = (&provider.clearance, &context.leaving);
     let mut wait = FIRST_RETEST;
     loop {
-        leaving.run_until_cancelled(tokio::time::sleep(wait)).await?;
-        wait = (2 * wait).min(LAST_RETEST);
-        let _canaries = clearance.canaries.lock().await;
+        let canaries = clearance.canaries.lock().await;
         match test.run(&*provider.engine, data_dir, leaving).await {
             Ok(Tested::Failed { image, report }) => {
-                clearance.set(Some("a test sandbox was not contained".to_owned()));
+                clearance.refuse(provider.name(), &image, &report);
                 return Some(Tested::Failed { image, report });
             }
             Ok(tested) => {
@@ -111,6 +127,9 @@ pub(crate) async fn catch_up(
                 clearance.set(Some(error.to_string()));
             }
         }
+        drop(canaries);
+        leaving.run_until_cancelled(tokio::time::sleep(wait)).await?;
+        wait = (2 * wait).min(LAST_RETEST);
     }
 }
 
@@ -135,5 +154,20 @@ mod tests {
         clearance.still_holds(&other, 0).unwrap();
         clearance.set(Some("no test".to_owned()));
         assert!(clearance.check(&other).is_err());
+    }
+
+    #[test]
+    fn what_got_out_is_not_said_to_be_tried_again() {
+        let clearance = Clearance::default();
+        let report = Containment { probes: Vec::new(), duration_ms: 1 };
+        clearance.set(Some("no test yet".to_owned()));
+        let untested = clearance.check(&ImageName::host()).unwrap_err();
+        assert_eq!((untested.code(), untested.retryable()), ("containment_untested", true));
+        clearance.refuse("docker", &ImageName::host(), &report);
+        let refused = clearance.check(&ImageName::host()).unwrap_err();
+        assert_eq!((refused.code(), refused.retryable()), ("not_contained", false));
+        let hint = refused.hint().unwrap();
+        assert!(hint.contains("doctor --engine docker --attack"), "{hint}");
+        assert!(hint.contains("SANDBANK_ENGINES"), "{hint}");
     }
 }

@@ -15,7 +15,7 @@ mod report;
 mod self_test;
 
 pub use report::{Containment, ProbeResult, ProbeStanding};
-pub use self_test::{SelfTest, Tested, attack_all};
+pub use self_test::{SelfTest, Tested, attack_all, forget_all_but};
 
 pub(crate) use battery::run;
 pub(crate) use clearance::{Clearance, catch_up};

@@ -53,6 +53,16 @@ impl Record {
         self.held.retain(|held| !held.key.starts_with(mark) || keys.contains(&held.key));
     }
 
+    /// Forgets what is of none of these engines, or was written before engines were told apart.
+    pub(super) fn keep_only(engines: &[&str], data_dir: &Path) -> io::Result<()> {
+        let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = Self::read(data_dir);
+        let marks: Vec<_> = engines.iter().map(|engine| mark(engine)).collect();
+        let mut all = before.clone();
+        all.held.retain(|held| marks.iter().any(|mark| held.key.starts_with(mark)));
+        if all == before { Ok(()) } else { all.replace(data_dir) }
+    }
+
     /// What begins with `mark`; the rest stays as it was found, or written meanwhile.
     pub(super) fn write(&self, mark: &str, data_dir: &Path) -> io::Result<()> {
         let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,6 +79,11 @@ impl Record {
         options.open(&draft)?.write_all(&serde_json::to_vec_pretty(self)?)?;
         fs::rename(draft, data_dir.join(FILE))
     }
+}
+
+/// What the keys of an engine begin with.
+pub(super) fn mark(engine: &str) -> String {
+    format!("engine {engine}; ")
 }
 
 #[cfg(test)]
@@ -93,5 +108,13 @@ mod tests {
         one.keep("engine a; ", &["engine a; new".to_owned()]);
         one.write("engine a; ", data.path()).unwrap();
         assert_eq!(keys(&Record::read(data.path())), ["engine b; x", "engine a; new"]);
+        Record::keep_only(&["a", "b"], data.path()).unwrap();
+        assert_eq!(keys(&Record::read(data.path())), ["engine b; x", "engine a; new"]);
+
+        let mut old = Record::read(data.path());
+        old.add("of a version without engines".to_owned(), report());
+        old.replace(data.path()).unwrap();
+        Record::keep_only(&["b"], data.path()).unwrap();
+        assert_eq!(keys(&Record::read(data.path())), ["engine b; x"]);
     }
 }

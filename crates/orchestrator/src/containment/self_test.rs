@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Containment;
 use super::canary::attack;
-use super::record::Record;
+use super::record::{Record, mark};
 use crate::OrchestratorError;
 use crate::limits::TESTED_IMAGES;
 
@@ -55,7 +55,7 @@ impl SelfTest {
         let Some(key) = engine.confinement_key() else { return Ok(Tested::NotApplicable) };
         let mut images = engine.images_to_test().await?;
         images.retain(|image| image.name.is_host() || !self.only_host);
-        let mark = format!("engine {}; ", engine.name());
+        let mark = mark(engine.name());
         let key_of = |image: ImageInfo| {
             let digest = image.digest.as_deref().unwrap_or("of this host");
             (format!("{mark}{key}; image {} {digest}", image.name), image.name)
@@ -103,6 +103,13 @@ impl SelfTest {
             }
         }
         Ok(tested)
+    }
+}
+
+/// Forgets earlier results that are of none of these engines.
+pub fn forget_all_but(engines: &[&str], data_dir: &Path) {
+    if let Err(error) = Record::keep_only(engines, data_dir) {
+        tracing::warn!(%error, "results of engines that are gone stay on record");
     }
 }
 

@@ -65,7 +65,8 @@ fn status(error: &OrchestratorError) -> StatusCode {
         OrchestratorError::CreateTimedOut(_)
         | OrchestratorError::NoTurn(_)
         | OrchestratorError::ShuttingDown
-        | OrchestratorError::Untested(_) => StatusCode::SERVICE_UNAVAILABLE,
+        | OrchestratorError::Untested(_)
+        | OrchestratorError::NotContained { .. } => StatusCode::SERVICE_UNAVAILABLE,
         OrchestratorError::Engine(error) => engine_status(error),
         OrchestratorError::Store(error) => store_status(error),
         OrchestratorError::Channel(_) => StatusCode::BAD_GATEWAY,

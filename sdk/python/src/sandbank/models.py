@@ -38,6 +38,8 @@ class Health:
     ok: bool
     engine: str
     version: str
+    #: All of them; empty when the server is older than the choice.
+    engines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use futures_util::future::join_all;
 use sandbank_engine::{Capabilities, ControlReport, Engine, Standing};
+use sandbank_orchestrator::Orchestrator;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,11 +32,11 @@ pub(super) struct Doctor {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OtherEngine {
-    /// It is there, and every control is in force.
+    /// It is there, makes sandboxes, and every control is in force.
     healthy: bool,
     engine: &'static str,
     engine_version: String,
-    /// Why it cannot be used; absent when it was started.
+    /// Why it makes no sandboxes: it is not there, not tested, or not contained; absent when it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     unavailable: Option<String>,
     controls: Vec<ControlView>,
@@ -43,8 +44,9 @@ pub(super) struct OtherEngine {
 }
 
 impl OtherEngine {
-    async fn examine(engine: &dyn Engine) -> Self {
-        let (unavailable, controls) = (engine.absent(), engine.controls().await);
+    async fn examine(orchestrator: &Orchestrator, engine: &dyn Engine) -> Self {
+        let withheld = || orchestrator.withheld(engine.name()).map(|error| error.to_string());
+        let (unavailable, controls) = (engine.absent().or_else(withheld), engine.controls().await);
         Self {
             healthy: unavailable.is_none() && all_in_force(&controls),
             engine: engine.name(),
@@ -109,9 +111,11 @@ impl From<Capabilities> for CapabilitiesView {
 #[utoipa::path(get, path = "/v1/doctor", tag = "daemon",
     responses((status = 200, body = Doctor), (status = "default", body = ErrorBody)))]
 pub(super) async fn doctor(State(app): State<App>) -> Reply<Doctor> {
-    let engine = app.orchestrator().engine();
+    let orchestrator = app.orchestrator();
+    let engine = orchestrator.engine();
     let controls = engine.controls().await;
-    let others = app.orchestrator().engines().skip(1).map(|other| OtherEngine::examine(&**other));
+    let others = orchestrator.engines().skip(1);
+    let others = others.map(|other| OtherEngine::examine(orchestrator, &**other));
     Reply(Doctor {
         healthy: all_in_force(&controls),
         engine: engine.name(),
