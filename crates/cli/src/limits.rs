@@ -11,8 +11,9 @@ pub(crate) const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A plain request that takes longer is reported as unanswered.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Creating or removing a sandbox may include queueing and waiting for an engine.
-pub(crate) const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(180);
+/// Creating or removing a sandbox may include queueing and waiting for an engine: 150 s for a turn
+/// and then 30 s, and the server's own answer says which it was.
+pub(crate) const LIFECYCLE_TIMEOUT: Duration = Duration::from_secs(200);
 
 /// How long a probe for a running server may take before `run` starts its own.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_millis(800);

@@ -111,7 +111,7 @@ async fn make(
 ) -> Result<(), OrchestratorError> {
     announce(context, row, AcquireSource::Cold);
     workspaces::look_elsewhere(context, sandbox).await?;
-    let turn = timeout(TURN_PATIENCE, sandbox.provider.turns.take()).await;
+    let turn = timeout(TURN_PATIENCE, sandbox.provider.turn()).await;
     let _turn = turn.map_err(|_| OrchestratorError::NoTurn(TURN_PATIENCE))??;
     sandbox.send(Event::TurnCame);
     workspaces::look(sandbox).await?;

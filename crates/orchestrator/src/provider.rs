@@ -9,7 +9,7 @@ use sandbank_engine::{Engine, EngineError, ImageName};
 
 use crate::containment::Clearance;
 use crate::pool::Pool;
-use crate::turns::Turns;
+use crate::turns::{Turn, Turns};
 use crate::{OrchestratorError, Settings};
 
 /// One engine or several, each name once. The first makes the machines of those who name none.
@@ -39,6 +39,8 @@ impl<E: Engine> From<Arc<E>> for Engines {
 pub(crate) struct Provider {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) turns: Turns,
+    /// Nobody has said how many there are at a time but the engine.
+    turns_as_advised: bool,
     pub(crate) clearance: Arc<Clearance>,
     pub(crate) pool: Pool,
 }
@@ -54,6 +56,7 @@ impl Provider {
         let pool = settings.pool.iter().filter(|entry| is_ours(&entry.recipe.engine));
         Arc::new(Self {
             turns: Turns::new(settings.concurrent_creates.unwrap_or(advised)),
+            turns_as_advised: settings.concurrent_creates.is_none(),
             clearance: Arc::default(),
             pool: Pool::new(name, pool),
             engine,
@@ -62,6 +65,14 @@ impl Provider {
 
     pub(crate) fn name(&self) -> &'static str {
         self.engine.name()
+    }
+
+    /// An engine that was awaited gives its advice when it is there.
+    pub(crate) async fn turn(&self) -> Result<Turn<'_>, OrchestratorError> {
+        if self.turns_as_advised {
+            self.turns.resize(self.engine.capabilities().concurrent_creates);
+        }
+        self.turns.take().await
     }
 
     /// Whether a machine of this image may be made now.

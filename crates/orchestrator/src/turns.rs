@@ -1,5 +1,7 @@
 //! Callers' turns in the engine: a few at the same time, in the order they came.
 
+use std::sync::{Mutex, PoisonError};
+
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::OrchestratorError;
@@ -7,7 +9,7 @@ use crate::OrchestratorError;
 pub(crate) struct Turns {
     /// Waited for in a queue: whoever comes first is first.
     permits: Semaphore,
-    at_once: usize,
+    at_once: Mutex<usize>,
     /// Callers that have a turn or wait for one.
     callers: watch::Sender<usize>,
 }
@@ -22,7 +24,21 @@ struct Counted<'a>(&'a watch::Sender<usize>);
 impl Turns {
     pub(crate) fn new(at_once: usize) -> Self {
         let at_once = at_once.clamp(1, Semaphore::MAX_PERMITS);
-        Self { permits: Semaphore::new(at_once), at_once, callers: watch::Sender::new(0) }
+        let (permits, callers) = (Semaphore::new(at_once), watch::Sender::new(0));
+        Self { permits, at_once: Mutex::new(at_once), callers }
+    }
+
+    /// From now on. Turns that somebody has are not taken away: fewer there are with the next call
+    /// after they have ended.
+    pub(crate) fn resize(&self, to: usize) {
+        let to = to.clamp(1, Semaphore::MAX_PERMITS);
+        let mut at_once = self.at_once.lock().unwrap_or_else(PoisonError::into_inner);
+        if to > *at_once {
+            self.permits.add_permits(to - *at_once);
+            *at_once = to;
+        } else {
+            *at_once -= self.permits.forget_permits(*at_once - to);
+        }
     }
 
     pub(crate) async fn take(&self) -> Result<Turn<'_>, OrchestratorError> {
@@ -35,7 +51,8 @@ impl Turns {
     /// How many have a turn, and how many wait for one. The limit of sandboxes bounds both.
     pub(crate) fn standing(&self) -> (usize, usize) {
         let callers = *self.callers.borrow();
-        let having = self.at_once.saturating_sub(self.permits.available_permits()).min(callers);
+        let at_once = *self.at_once.lock().unwrap_or_else(PoisonError::into_inner);
+        let having = at_once.saturating_sub(self.permits.available_permits()).min(callers);
         (having, callers - having)
     }
 
@@ -72,6 +89,25 @@ mod tests {
         drop(held);
         drop(gone);
         assert!(turns.idle().now_or_never().is_some(), "whoever goes away counts no more");
+    }
+
+    #[tokio::test]
+    async fn there_may_be_more_or_fewer_from_one_moment_to_the_next() {
+        let turns = Turns::new(1);
+        let first = turns.take().await.unwrap();
+        let mut second = Box::pin(turns.take());
+        assert!(second.as_mut().now_or_never().is_none(), "there is one turn");
+        turns.resize(2);
+        let second = second.now_or_never().expect("there are two").unwrap();
+        assert_eq!(turns.standing(), (2, 0));
+        turns.resize(1);
+        assert_eq!(turns.standing(), (2, 0), "whoever has one keeps it");
+        drop(first);
+        turns.resize(1);
+        assert!(turns.take().now_or_never().is_none(), "the second has the only one");
+        assert_eq!(turns.standing(), (1, 0));
+        drop(second);
+        assert!(turns.take().now_or_never().is_some());
     }
 
     #[tokio::test]

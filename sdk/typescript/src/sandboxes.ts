@@ -6,7 +6,7 @@ import { Files } from "./files.js";
 import { Ports } from "./ports.js";
 import { Shell } from "./shell.js";
 import { terminals, type Terminals } from "./terminal.js";
-import type { Transport } from "./transport.js";
+import { CREATE_MS, type Transport } from "./transport.js";
 import { uniqueId } from "./unique.js";
 import type { components } from "./wire.js";
 
@@ -72,7 +72,7 @@ export class Sandboxes {
       ...(network ? { network: { mode: network } } : {}),
     };
     // The key makes a repeated request find the first one's sandbox, so it may be repeated.
-    const call = { json, repeatable: true, signal };
+    const call = { json, repeatable: true, leastMs: CREATE_MS, signal };
     const reply = await this.transport.json<Schemas["CreateReply"]>("POST", "/v1/sandboxes", call);
     const { sandboxId, created, acquireSource } = reply;
     return new Sandbox(this.transport, sandboxId, { keep: keep ?? false, created, acquireSource: acquireSource ?? null });

@@ -22,6 +22,8 @@ export interface Call {
   signal?: AbortSignal | undefined;
   /** For the whole answer and all tries together; 0 means without end. */
   timeoutMs?: number | undefined;
+  /** At least this long, where the client's own is shorter. */
+  leastMs?: number;
   /** For the first byte of a stream, and between any two. */
   silenceMs?: number | undefined;
   /** Doing it twice is the same as once. So for GET, unless it says otherwise. */
@@ -37,6 +39,14 @@ export interface Streamed {
   close(): void;
 }
 
+/** For a create: longer than a server lets it wait for its turn and then be made. */
+export const CREATE_MS = 200_000;
+
+/** 0 is without end. */
+function atLeast(ownMs: number, leastMs = 0): number {
+  return ownMs === 0 ? 0 : Math.max(leastMs, ownMs);
+}
+
 export class Transport {
   constructor(readonly options: TransportOptions) {}
 
@@ -46,7 +56,7 @@ export class Transport {
 
   /** The answer's JSON. */
   async json<T>(method: string, path: string, call: Call = {}): Promise<T> {
-    const timeoutMs = call.timeoutMs ?? this.options.timeoutMs;
+    const timeoutMs = call.timeoutMs ?? atLeast(this.options.timeoutMs, call.leastMs);
     const retries = this.retries(call.signal, timeoutMs);
     const repeatable = call.repeatable ?? method === "GET";
     for (;;) {

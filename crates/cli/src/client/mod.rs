@@ -25,7 +25,7 @@ pub(crate) use follow::{Follow, OutputStream, Record};
 pub(crate) use images::{Cleared, Image, ImportStep, Listing};
 pub(crate) use sandbank_server::config::Secret;
 pub(crate) use sandboxes::{Network, Resources, Sandbox, SandboxRequest, description};
-pub(crate) use workspaces::Workspace;
+pub(crate) use workspaces::{Workspace, Workspaces};
 
 use crate::limits::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, POOL_IDLE_TIMEOUT};
 use error::chain;

@@ -16,13 +16,16 @@ pub(crate) struct Workspace {
 }
 
 #[derive(Deserialize)]
-struct Listing {
-    workspaces: Vec<Value>,
+pub(crate) struct Workspaces {
+    pub(crate) workspaces: Vec<Value>,
+    /// Engines that do not answer, and may have more.
+    #[serde(default)]
+    pub(crate) unavailable: Vec<String>,
 }
 
 impl Client {
-    pub(crate) async fn workspaces(&self) -> Result<Vec<Value>, ClientError> {
-        Ok(self.json::<Listing>(self.get("/v1/workspaces")).await?.workspaces)
+    pub(crate) async fn workspaces(&self) -> Result<Workspaces, ClientError> {
+        self.json(self.get("/v1/workspaces")).await
     }
 
     /// With all that is in it.

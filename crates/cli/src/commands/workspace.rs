@@ -7,7 +7,7 @@ use sandbank_engine::WorkspaceId;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::client::{Client, Workspace};
+use crate::client::{Client, Workspace, Workspaces};
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -54,8 +54,11 @@ pub(crate) async fn run(context: &Context, args: WorkspaceArgs) -> Result<u8, Fa
 }
 
 async fn list(context: &Context, client: &Client) -> Result<(), Failure> {
-    let workspaces = client.workspaces().await?;
+    let Workspaces { workspaces, unavailable } = client.workspaces().await?;
     let ui = &context.ui;
+    for engine in &unavailable {
+        ui.note(&format!("the engine {engine} does not answer; its workspaces are not listed"));
+    }
     if ui.json {
         return ui.document(&workspaces);
     }
@@ -86,12 +89,16 @@ async fn remove(
     names: &[WorkspaceId],
     yes: bool,
 ) -> Result<(), Failure> {
-    let known = client.workspaces().await?;
+    let Workspaces { workspaces: known, unavailable } = client.workspaces().await?;
     let known: Vec<_> =
         known.iter().map(|value| Workspace::deserialize(value).unwrap_or_default()).collect();
     let mut removed: Vec<&str> = Vec::new();
     for name in names.iter().map(WorkspaceId::as_str) {
         let Some(workspace) = known.iter().find(|workspace| workspace.id == name) else {
+            if let Some(engine) = unavailable.first() {
+                let text = format!("the engine {engine} does not answer, and may have {name:?}");
+                return Err(Failure::new(Exit::Temporary, text).hint("try again when it does"));
+            }
             return Err(Failure::new(Exit::Refused, format!("there is no workspace {name:?}"))
                 .hint("`sandbank workspace ls` lists them"));
         };

@@ -38,6 +38,8 @@ class Request:
     #: Seconds for the whole call with all its tries; the client's own when none. `math.inf` for
     #: uploads, which take what they take.
     limit: float | None = None
+    #: At least so many, where the client's own are fewer.
+    least: float = 0.0
     #: Longest silence of a stream that is opened.
     silence: float | None = None
 
@@ -98,6 +100,10 @@ Op: TypeAlias = Generator[Effect, Any, T]
 Feed: TypeAlias = Generator[Union[Effect, Emit[T]], Any, None]
 
 
+#: For a create: longer than a server lets it wait for its turn and then be made.
+CREATE_SECONDS = 200.0
+
+
 def get(path: str, /, **params: str) -> Request:
     """A request that only looks, and so may be repeated."""
     return Request("GET", path, params, repeatable=True)
@@ -119,7 +125,8 @@ class Patience:
 
 def call(patience: Patience, request: Request) -> Op[Reply]:
     """Sends a request, again where that is safe and may help; one deadline for all tries."""
-    limit = patience.timeout if request.limit is None else request.limit
+    own = max(patience.timeout, request.least)
+    limit = own if request.limit is None else request.limit
     deadline = time.monotonic() + limit
     failures = 0
     while True:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from .commands import AsyncCommands, Commands
 from .driver import AsyncDriver, SyncDriver
-from .effects import Request, get, segment
+from .effects import CREATE_SECONDS, Request, get, segment
 from .files import AsyncFiles, Files
 from .models import Containment, Created, PostMortem, SandboxInfo, SandboxList, Stats
 from .ports import AsyncPorts, Ports
@@ -59,7 +59,7 @@ def _create_request(
         "idleTtlMs": None if idle_ttl is None else round(idle_ttl * 1000),
         "maxLifetimeMs": None if max_lifetime is None else round(max_lifetime * 1000),
     }
-    return Request("POST", _ROOT, json=_given(body), repeatable=True)
+    return Request("POST", _ROOT, json=_given(body), repeatable=True, least=CREATE_SECONDS)
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

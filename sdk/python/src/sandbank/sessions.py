@@ -20,7 +20,7 @@ import httpx
 
 from .decode import decode, decode_json
 from .driver import AsyncDriver
-from .effects import Emit, Feed, Open, Read, Reply, Request, get, segment
+from .effects import CREATE_SECONDS, Emit, Feed, Open, Read, Reply, Request, get, segment
 from .errors import ConnectionFailed, Gone, SandbankError, Timeout, Unauthorized, bad_answer
 from .location import Location, locate
 from .resume import SILENCE_SECONDS
@@ -165,7 +165,8 @@ class SandboxClient:
         """Makes a session; it ends `ttl_seconds` after its last use. Never sent twice."""
         asked = {"image": image, "ttl_seconds": ttl_seconds, "workspace_id": workspace_id}
         body = {name: value for name, value in asked.items() if value is not None}
-        reply = await self._io.call(Request("POST", "/v1/sessions", json=body))
+        request = Request("POST", "/v1/sessions", json=body, least=CREATE_SECONDS)
+        reply = await self._io.call(request)
         return Session(self._io, decode_json(SessionInfo, reply.body, camel=False))
 
     async def get_session(self, session_id: str) -> Session:

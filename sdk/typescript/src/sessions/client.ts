@@ -3,7 +3,7 @@
 import { baseUrl, environment } from "../client.js";
 import { BadRequest, Unauthorized } from "../errors.js";
 import { DEFAULT_RETRY, type RetryOptions } from "../retry.js";
-import { Transport } from "../transport.js";
+import { CREATE_MS, Transport } from "../transport.js";
 import { Session } from "./session.js";
 import { sessionInfo, type SessionInfo, type WireSession, type WorkspaceInfo } from "./types.js";
 
@@ -72,7 +72,7 @@ export class SandboxClient {
       ...(options.ttlSeconds === undefined ? {} : { ttl_seconds: options.ttlSeconds }),
       ...(options.workspaceId === undefined ? {} : { workspace_id: options.workspaceId }),
     };
-    const { id, acquire_source } = await this.#transport.json<WireSession>("POST", "/v1/sessions", { json });
+    const { id, acquire_source } = await this.#transport.json<WireSession>("POST", "/v1/sessions", { json, leastMs: CREATE_MS });
     return new Session(this.#transport, id, acquire_source ?? null);
   }
 
