@@ -26,7 +26,6 @@ pub(super) struct Attempt {
 pub(super) async fn attempt(parts: &Arc<Parts>, image: &ImageName) -> Result<Attempt, EngineError> {
     let engine = DockerEngine::over(parts);
     let spec = MachineSpec { network: NetworkMode::Default, ..MachineSpec::probe(image.clone()) };
-    let _hidden = parts.table.hide(&spec.id);
     let tried = async {
         let egress = parts.egress().await?;
         engine.create(&spec).await?;

@@ -53,7 +53,6 @@ async fn look(parts: &Arc<Parts>) -> Result<Seen, EngineError> {
         EngineError::Unavailable("Docker has no image to make a sandbox of".to_owned())
     })?;
     let spec = MachineSpec::probe(image.name.clone());
-    let _hidden = parts.table.hide(&spec.id);
     let seen = match engine.create(&spec).await {
         Ok(_) => {
             let (seen, network) =

@@ -31,7 +31,6 @@ pub(super) async fn is_empty(parts: &Parts, volume: &str) -> Result<bool, Engine
         EngineError::Unavailable("there is no image to look at a volume with".to_owned())
     })?;
     let id = SandboxId::random();
-    let _hidden = parts.table.hide(&id);
     let name = naming::container(&id);
     let options = CreateContainerOptionsBuilder::default().name(&name).build();
     let labels = naming::machine_labels(&parts.settings.instance, &id);

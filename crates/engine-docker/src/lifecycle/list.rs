@@ -1,5 +1,4 @@
-//! Every machine of this instance, also those an earlier daemon began; but not those that this one
-//! looks at at the moment.
+//! Every machine of this instance, also those an earlier daemon began.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +29,6 @@ impl Container {
 }
 
 pub(super) async fn list(parts: &Arc<Parts>) -> Result<Vec<Machine>, EngineError> {
-    // Also those that are gone when Docker has answered.
-    let hidden = parts.table.all_hidden();
     let (containers, volumes) = tokio::try_join!(containers(parts), volumes(parts))?;
     // A volume without a container is what is left of a machine, or what comes before one.
     let mut states: BTreeMap<SandboxId, MachineState> =
@@ -42,8 +39,7 @@ pub(super) async fn list(parts: &Arc<Parts>) -> Result<Vec<Machine>, EngineError
         states.insert(container.id, state);
     }
     let machine = |(id, state)| Machine { id, state, pid: None, made_workspace: false };
-    let is_shown = |id: &SandboxId| !hidden.contains(id) && !parts.table.is_hidden(id);
-    Ok(states.into_iter().filter(|(id, _)| is_shown(id)).map(machine).collect())
+    Ok(states.into_iter().map(machine).collect())
 }
 
 pub(super) async fn containers(parts: &Parts) -> Result<Vec<Container>, EngineError> {

@@ -1,6 +1,6 @@
 //! Machines as this process knows them. The engine has the truth about which there are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -137,21 +137,6 @@ impl Entry {
 #[derive(Default)]
 pub(crate) struct Table {
     entries: Mutex<HashMap<SandboxId, Arc<Entry>>>,
-    /// Of the engine's own, that `list` does not show while they are in use.
-    hidden: Mutex<HashSet<SandboxId>>,
-}
-
-/// Hides a machine for as long as this lives. What is left of it then is shown, and cleared away
-/// as everything is that nobody owns.
-pub(crate) struct Hidden<'a> {
-    table: &'a Table,
-    id: SandboxId,
-}
-
-impl Drop for Hidden<'_> {
-    fn drop(&mut self) {
-        self.table.hidden().remove(&self.id);
-    }
 }
 
 impl Table {
@@ -179,26 +164,8 @@ impl Table {
         self.entries().remove(id);
     }
 
-    /// Before it is made.
-    pub(crate) fn hide(&self, id: &SandboxId) -> Hidden<'_> {
-        self.hidden().insert(id.clone());
-        Hidden { table: self, id: id.clone() }
-    }
-
-    pub(super) fn all_hidden(&self) -> HashSet<SandboxId> {
-        self.hidden().clone()
-    }
-
-    pub(super) fn is_hidden(&self, id: &SandboxId) -> bool {
-        self.hidden().contains(id)
-    }
-
     pub(super) fn all(&self) -> Vec<(SandboxId, Arc<Entry>)> {
         self.entries().iter().map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
-    }
-
-    fn hidden(&self) -> MutexGuard<'_, HashSet<SandboxId>> {
-        self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<SandboxId, Arc<Entry>>> {
