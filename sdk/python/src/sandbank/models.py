@@ -322,6 +322,7 @@ class Created:
     sandbox_id: str
     created: bool
     acquire_source: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -330,6 +331,7 @@ class Started:
 
     command_id: str
     attached: bool
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
