@@ -37,7 +37,7 @@ function isRefusal(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { errors } = error as { errors?: unknown };
   if (Array.isArray(errors) && errors.length > 0) return errors.every(isRefusal);
-  // Node says the first, Bun the second; Deno has only words.
+  // Node and Bun say the first, earlier Buns the second; Deno has only words.
   if (["ECONNREFUSED", "ConnectionRefused"].includes(codeOf(error))) return true;
   return isRefusal(error.cause) || /connection refused/i.test(error.message);
 }
