@@ -22,6 +22,11 @@ export interface SandbankOptions {
   /** A stream without even a heartbeat, which comes every 15 s, is dead after this long. */
   silenceMs?: number;
   retry?: Partial<RetryOptions>;
+  /**
+   * Called with each of the `warnings` of a sandbox that is created and a command that is started:
+   * what of the request had no effect, and what to do. By default `console.warn`.
+   */
+  onWarning?: (text: string) => void;
   /** Another `fetch`, for proxies, certificates or logging. */
   fetch?: typeof fetch;
 }
@@ -56,6 +61,7 @@ export class Sandbank {
       timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
       silenceMs: options.silenceMs ?? DEFAULT_SILENCE_MS,
       retry: { ...DEFAULT_RETRY, ...options.retry },
+      onWarning: options.onWarning ?? ((text) => console.warn(`sandbank: ${text}`)),
     });
     this.#transport = transport;
     this.sandboxes = new Sandboxes(transport);

@@ -86,8 +86,9 @@ export class Commands {
     // The id makes a repeated start find the first one, so it may be repeated.
     const json = { ...rest, ...limits, ...(stdin ? { stdin: "open" } : {}), ...what, commandId: id ?? uniqueId() };
     const call = { json, repeatable: true, signal };
-    const { commandId, attached } = await this.transport.json<Schemas["StartReply"]>("POST", this.path, call);
-    return this.#command(commandId, attached ? undefined : 0);
+    const reply = await this.transport.json<Schemas["StartReply"]>("POST", this.path, call);
+    const warnings = this.transport.warned(reply.warnings);
+    return this.#command(reply.commandId, reply.attached ? undefined : 0, warnings);
   }
 
   /** @internal Starts, feeds and waits; who gives up meanwhile leaves nothing behind. */
@@ -116,8 +117,8 @@ export class Commands {
     return (await this.transport.json<{ commands: WireCommand[] }>("GET", this.path)).commands.map(commandInfo);
   }
 
-  #command(id: string, stdinOffset?: number): Command {
-    return new Command(this.transport, `${this.path}/${encodeURIComponent(id)}`, id, stdinOffset);
+  #command(id: string, stdinOffset?: number, warnings: readonly string[] = []): Command {
+    return new Command(this.transport, `${this.path}/${encodeURIComponent(id)}`, id, stdinOffset, warnings);
   }
 }
 
@@ -139,7 +140,9 @@ export class Command implements AsyncIterable<OutputEvent> {
     private readonly transport: Transport,
     private readonly path: string,
     readonly id: string,
-    stdinOffset?: number,
+    stdinOffset: number | undefined,
+    /** What of the start had no effect, each with what to do; `onWarning` was told. */
+    readonly warnings: readonly string[],
   ) {
     this.#stdin = new Stdin(transport, path, stdinOffset);
   }

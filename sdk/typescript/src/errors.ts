@@ -2,6 +2,9 @@
 
 import type { Result } from "./result.js";
 
+/** The code where nobody listens at the address, and this client has not met anybody there before. */
+export const NO_SERVER = "no_server";
+
 /** What is known of a failure, wherever it came from. */
 export interface ErrorFacts {
   /** Stable; test this one instead of the message. */

@@ -2,7 +2,7 @@
 //
 // Only what cannot happen twice is repeated: reading, and starts that carry an id of ours.
 
-import { ConnectionFailed, SandbankError } from "./errors.js";
+import { ConnectionFailed, NO_SERVER, SandbankError } from "./errors.js";
 
 export interface RetryOptions {
   /** Tries in all, the first included; 1 switches retries off. */
@@ -61,7 +61,8 @@ export class Retries {
 
 /** A failed connection, or a server that asks to come again. */
 function mayPass(error: unknown): error is SandbankError {
-  if (error instanceof ConnectionFailed) return true;
+  // Nobody listens, and nobody ever did: only a person can change that.
+  if (error instanceof ConnectionFailed) return error.code !== NO_SERVER;
   if (!(error instanceof SandbankError) || !error.retryable) return false;
   return error.status === 503 || error.status === 429;
 }

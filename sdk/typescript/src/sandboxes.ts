@@ -75,7 +75,8 @@ export class Sandboxes {
     const call = { json, repeatable: true, leastMs: CREATE_MS, signal };
     const reply = await this.transport.json<Schemas["CreateReply"]>("POST", "/v1/sandboxes", call);
     const { sandboxId, created, acquireSource } = reply;
-    return new Sandbox(this.transport, sandboxId, { keep: keep ?? false, created, acquireSource: acquireSource ?? null });
+    const warnings = this.transport.warned(reply.warnings);
+    return new Sandbox(this.transport, sandboxId, { keep: keep ?? false, created, acquireSource: acquireSource ?? null, warnings });
   }
 
   /** One that was made before; also one that has ended, while its post-mortem is kept. */
@@ -96,10 +97,11 @@ interface Origin {
   keep: boolean;
   created: boolean;
   acquireSource: "pool" | "cold" | null;
+  warnings: readonly string[];
 }
 
 /** One that was found is nobody's to stop at the end of a block. */
-const FOUND: Origin = { keep: true, created: false, acquireSource: null };
+const FOUND: Origin = { keep: true, created: false, acquireSource: null, warnings: [] };
 
 /** An attack takes its time. */
 const CONTAINMENT_MS = 120_000;
@@ -117,6 +119,8 @@ export class Sandbox {
   readonly created: boolean;
   /** Of a new one: `pool` when its machine was ready, `cold` when it was made now; else null. */
   readonly acquireSource: "pool" | "cold" | null;
+  /** What of the create had no effect, each with what to do; `onWarning` was told. */
+  readonly warnings: readonly string[];
   readonly #path: string;
   #info: SandboxInfo | undefined;
 
@@ -130,6 +134,7 @@ export class Sandbox {
     this.keep = origin.keep;
     this.created = origin.created;
     this.acquireSource = origin.acquireSource;
+    this.warnings = origin.warnings;
     this.#info = info;
     this.#path = `/v1/sandboxes/${encodeURIComponent(id)}`;
     this.commands = new Commands(transport, `${this.#path}/commands`);

@@ -1,7 +1,8 @@
 // One HTTP server: sends requests, reads answers, repeats what may be repeated.
 
-import { ConnectionFailed, SandbankError, Timeout, badAnswer, errorOf } from "./errors.js";
+import { SandbankError, Timeout, badAnswer, errorOf } from "./errors.js";
 import { Retries, type RetryOptions } from "./retry.js";
+import { Reach } from "./unreached.js";
 
 export interface TransportOptions {
   url: string;
@@ -10,6 +11,8 @@ export interface TransportOptions {
   timeoutMs: number;
   silenceMs: number;
   retry: RetryOptions;
+  /** Told what of a request had no effect. */
+  onWarning?: (text: string) => void;
 }
 
 export interface Call {
@@ -48,7 +51,17 @@ function atLeast(ownMs: number, leastMs = 0): number {
 }
 
 export class Transport {
-  constructor(readonly options: TransportOptions) {}
+  readonly #reach: Reach;
+
+  constructor(readonly options: TransportOptions) {
+    this.#reach = new Reach(options.url);
+  }
+
+  /** The warnings of an answer, once they are told. */
+  warned(warnings: readonly string[] = []): readonly string[] {
+    for (const text of warnings) this.options.onWarning?.(text);
+    return warnings;
+  }
 
   retries(signal: AbortSignal | undefined, timeoutMs = 0): Retries {
     return new Retries(this.options.retry, signal, timeoutMs);
@@ -80,7 +93,7 @@ export class Transport {
       lease.release();
     }
     // No answer is empty. Chromium takes a head that was cut for a whole one, and its body for none.
-    if (text === "") throw connectionFailed(new Error("the answer broke off"));
+    if (text === "") throw this.#reach.failure(new Error("the answer broke off"));
     // All of it is here, so asking again would only bring the same.
     return parsed(text, response.status) as T;
   }
@@ -91,7 +104,7 @@ export class Transport {
     const method = call.json === undefined ? "GET" : "POST";
     const { response, lease } = await this.#send(method, path, call, silenceMs).catch((error: unknown) => {
       // To a stream, silence before its first byte is what it is later: a dead connection.
-      throw error instanceof Timeout && error.status === undefined ? connectionFailed(error) : error;
+      throw error instanceof Timeout && error.status === undefined ? this.#reach.failure(error) : error;
     });
     lease.rest();
     return {
@@ -107,7 +120,7 @@ export class Transport {
     if (token) headers.authorization = `Bearer ${token}`;
     if (call.json !== undefined) headers["content-type"] = "application/json";
     const body = call.json === undefined ? call.body : JSON.stringify(call.json);
-    const lease = new Lease(call.signal, timeoutMs);
+    const lease = new Lease(call.signal, timeoutMs, this.#reach);
     const init: RequestInit & { duplex?: "half" } = {
       method,
       headers,
@@ -118,6 +131,7 @@ export class Transport {
     };
     try {
       const response = await this.options.fetch(this.options.url + path + queryText(call.query), init);
+      this.#reach.met();
       if (response.ok) return { response, lease };
       if (response.status < 400) throw redirected(response);
       throw await errorOf(response);
@@ -165,6 +179,7 @@ class Lease {
   constructor(
     private readonly caller: AbortSignal | undefined,
     private readonly limitMs: number,
+    private readonly reach: Reach,
   ) {
     caller?.throwIfAborted();
     caller?.addEventListener("abort", this.#stop, { once: true });
@@ -202,15 +217,8 @@ class Lease {
     if (this.#expired) {
       return new Timeout({ code: "timeout", message: `no answer within ${this.limitMs} ms`, cause: error });
     }
-    return connectionFailed(error);
+    return this.reach.failure(error);
   }
-}
-
-function connectionFailed(error: unknown): ConnectionFailed {
-  const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const why = inner instanceof Error ? inner.message || inner.name : String(inner);
-  const message = `the connection failed: ${why}`;
-  return new ConnectionFailed({ code: "connection_failed", message, retryable: true, cause: error });
 }
 
 async function* pieces(response: Response, lease: Lease, silenceMs: number): AsyncGenerator<Uint8Array, void, undefined> {

@@ -48,6 +48,7 @@ from .models import (
     ShellStatus,
     Stats,
 )
+from .notices import SandbankWarning
 from .output import OutputEvent, Result
 from .ports import AsyncPorts, Ports
 from .retry import RetryPolicy
@@ -105,6 +106,7 @@ __all__ = [
     "RunnerStats",
     "Sandbank",
     "SandbankError",
+    "SandbankWarning",
     "Sandbox",
     "SandboxInfo",
     "Sandboxes",

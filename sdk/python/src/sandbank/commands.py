@@ -19,6 +19,7 @@ from .effects import Request, get, segment
 from .errors import BadRequest, SandbankError
 from .fed import async_fed_stream, fed_stream
 from .models import CommandList, CommandStatus, Started
+from .notices import tell
 from .output import OutputEvent, OutputSource, Result, result_of
 from .resume import resume
 from .stdin import AsyncStdin, Input, Stdin
@@ -79,6 +80,8 @@ def deadline_of(timeout: float | None) -> float | None:
 class _CommandRequests:
     def __init__(self, sandbox: str, command_id: str) -> None:
         self.id = command_id
+        #: What of the start had no effect, each with what to do; also a `SandbankWarning`.
+        self.warnings: list[str] = []
         self._path = f"{sandbox}/commands/{segment(command_id)}"
 
     def _kill(self, limit: float | None = None) -> Request:
@@ -220,6 +223,7 @@ class Commands:
         command = Command(self._io, self._sandbox, started.command_id)
         if not started.attached:
             command._input = Input(command._path, 0)
+        command.warnings = tell(started.warnings)
         return command
 
     def _status(self, id: str) -> CommandStatus:
@@ -358,6 +362,7 @@ class AsyncCommands:
         command = AsyncCommand(self._io, self._sandbox, started.command_id)
         if not started.attached:
             command._input = Input(command._path, 0)
+        command.warnings = tell(started.warnings)
         return command
 
     async def _status(self, id: str) -> CommandStatus:

@@ -30,9 +30,10 @@ from .effects import (
     ask,
     call,
 )
-from .errors import BadRequest, ConnectionFailed, SandbankError, Timeout
+from .errors import BadRequest, SandbankError, Timeout
 from .location import Location, is_loopback
 from .retry import RetryPolicy
+from .unreached import Reach
 
 T = TypeVar("T")
 
@@ -55,6 +56,7 @@ class _Driver:
             message = f"{location.url!r} is not the http or https address of a server"
             raise BadRequest(message, code="bad_url")
         self.url = location.url.rstrip("/")
+        self.reach = Reach(self.url)
         self.policy = policy
         self.patience = Patience(policy, timeout)
         self._timeout = timeout
@@ -91,13 +93,6 @@ class _Driver:
         if request.files is not None:
             arguments["files"] = request.files
         return arguments
-
-
-def _failure(error: httpx.HTTPError) -> SandbankError:
-    text = str(error) or type(error).__name__
-    if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
-        return Timeout(f"the server did not answer in time ({text})", code="timeout")
-    return ConnectionFailed(f"the connection to the server failed: {text}")
 
 
 class _WholeBody:
@@ -158,10 +153,11 @@ class SyncDriver(_Driver):
         body = _WholeBody(effect.request)
         try:
             with self._http.stream(**self._arguments(effect.request)) as response:
+                self.reach.met()
                 for chunk in response.iter_bytes():
                     body.add(chunk)
         except httpx.HTTPError as error:
-            raise _failure(error) from error
+            raise self.reach.failure(error) from error
         return Reply(response.status_code, response.headers, bytes(body.data))
 
     def iterate(self, feed: Feed[T]) -> Generator[T, None, None]:
@@ -202,7 +198,7 @@ class _Body:
                 return next(self._chunks, None) if self._chunks is not None else None
             return self._open(effect)
         except httpx.HTTPError as error:
-            raise _failure(error) from error
+            raise self._driver.reach.failure(error) from error
 
     def _open(self, effect: Open) -> Reply:
         self.close()
@@ -210,6 +206,7 @@ class _Body:
         arguments = self._driver._arguments(effect.request)
         timeout = arguments.pop("timeout")
         response = http.send(http.build_request(timeout=timeout, **arguments), stream=True)
+        self._driver.reach.met()
         self._response = response
         if response.is_success:
             self._chunks = _generator(response.iter_raw())
@@ -270,10 +267,11 @@ class AsyncDriver(_Driver):
         body = _WholeBody(effect.request)
         try:
             async with self._http.stream(**self._arguments(effect.request)) as response:
+                self.reach.met()
                 async for chunk in response.aiter_bytes():
                     body.add(chunk)
         except httpx.HTTPError as error:
-            raise _failure(error) from error
+            raise self.reach.failure(error) from error
         return Reply(response.status_code, response.headers, bytes(body.data))
 
     async def iterate(self, feed: Feed[T]) -> AsyncGenerator[T, None]:
@@ -312,7 +310,7 @@ class _AsyncBody:
                 return await self._read()
             return await self._open(effect)
         except httpx.HTTPError as error:
-            raise _failure(error) from error
+            raise self._driver.reach.failure(error) from error
 
     async def _read(self) -> bytes | None:
         if self._chunks is None:
@@ -328,6 +326,7 @@ class _AsyncBody:
         arguments = self._driver._arguments(effect.request)
         timeout = arguments.pop("timeout")
         response = await http.send(http.build_request(timeout=timeout, **arguments), stream=True)
+        self._driver.reach.met()
         self._response = response
         if response.is_success:
             self._chunks = _async_iterator(response.aiter_raw())

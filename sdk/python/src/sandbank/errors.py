@@ -31,6 +31,9 @@ __all__ = [
     "Unavailable",
 ]
 
+#: The code where nobody listens at the address, and this client has not met anybody there before.
+NO_SERVER = "no_server"
+
 
 class SandbankError(Exception):
     """The base of every error of this package. Test `code`, show `message` and `hint`."""
@@ -113,8 +116,8 @@ class Unavailable(SandbankError):
 class ConnectionFailed(SandbankError):
     """No connection, or it broke before the whole answer was here."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="connection_failed", retryable=True)
+    def __init__(self, message: str, *, code: str = "connection_failed") -> None:
+        super().__init__(message, code=code, retryable=True)
 
 
 class CommandFailed(SandbankError):

@@ -324,6 +324,7 @@ class Created:
     sandbox_id: str
     created: bool
     acquire_source: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -332,6 +333,7 @@ class Started:
 
     command_id: str
     attached: bool
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from .errors import ConnectionFailed, SandbankError
+from .errors import NO_SERVER, ConnectionFailed, SandbankError
 
 __all__ = ["RetryPolicy"]
 
@@ -43,5 +43,6 @@ class RetryPolicy:
 def may_pass(error: SandbankError) -> bool:
     """Whether the failure says nothing about the request itself."""
     if isinstance(error, ConnectionFailed):
-        return True
+        # Nobody listens, and nobody ever did: only a person can change that.
+        return error.code != NO_SERVER
     return error.status in (429, 503) and error.retryable

@@ -13,6 +13,7 @@ from .driver import AsyncDriver, SyncDriver
 from .effects import CREATE_SECONDS, Request, get, segment
 from .files import AsyncFiles, Files
 from .models import Containment, Created, PostMortem, SandboxInfo, SandboxList, Stats
+from .notices import tell
 from .ports import AsyncPorts, Ports
 from .shell import AsyncShell, Shell
 from .terminal import AsyncTerminals, Terminals
@@ -74,13 +75,15 @@ class _Origin:
     created: bool = False
     acquire_source: str | None = None
     keep: bool = True
+    warnings: tuple[str, ...] = ()
 
 
 _FOUND = _Origin()
 
 
 def _made(made: Created, keep: bool) -> _Origin:
-    return _Origin(made.created, made.acquire_source, keep)
+    tell(made.warnings)
+    return _Origin(made.created, made.acquire_source, keep, made.warnings)
 
 
 class _SandboxRequests:
@@ -92,6 +95,8 @@ class _SandboxRequests:
         self.acquire_source = origin.acquire_source
         #: Whether it lives on at the end of its `with`.
         self.keep = origin.keep
+        #: What of the create had no effect, each with what to do; also a `SandbankWarning`.
+        self.warnings: list[str] = [*origin.warnings]
         self._path = f"{_ROOT}/{segment(id)}"
         self._info = info
 
