@@ -34,8 +34,8 @@ pub(crate) enum PrepareError {
     Capabilities(#[from] privileges::ConfineError),
 }
 
-const NO_OPENAT2: &str =
-    "this kernel has no openat2; Linux has it from 5.6 on, gVisor (runsc) may not: use another runtime";
+const NO_OPENAT2: &str = "this kernel has no openat2; Linux has it from 5.6 on, gVisor (runsc) may \
+                          not: use another runtime";
 
 /// Before [`privileges::confine`], which needs what is kept here.
 pub(crate) fn prepare(config: &RunnerConfig) -> Result<(), PrepareError> {
