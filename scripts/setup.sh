@@ -87,6 +87,9 @@ case "$level" in
         need perl-base perl
         need openssl openssl
         need busybox-static busybox
+        # A server of ssh that is a program alone: no service comes with it.
+        need dropbear-bin dropbear dropbearkey
+        need openssh-client ssh ssh-keygen
         into=peers
         need docker.io dockerd docker
         need docker-compose docker-compose

@@ -5,6 +5,15 @@ use std::time::Duration;
 /// How long a connection to the engine may take; then `Unavailable`.
 pub(crate) const DIAL_DEADLINE: Duration = Duration::from_secs(10);
 
+/// Connections by ssh that wait for their first answer; further ones wait for their turn. Servers of
+/// ssh drop newcomers while more than these have not proved who they are.
+pub(crate) const SSH_DIALS: usize = 4;
+
+/// Of ssh's own complaint, and how long it is waited for once the connection has ended: a process
+/// that ssh left behind may keep its error output open.
+pub(crate) const SSH_COMPLAINT_BYTES: usize = 1024;
+pub(crate) const SSH_COMPLAINT_DEADLINE: Duration = Duration::from_millis(500);
+
 /// How long the engine may take to begin its answer; then `Unavailable`.
 pub(crate) const API_DEADLINE: Duration = Duration::from_secs(60);
 

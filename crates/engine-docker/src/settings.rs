@@ -12,7 +12,7 @@ pub struct DockerSettings {
     /// `unix:///path`, `/path`, `tcp://host:port` or `ssh://user@host`. None: as the Docker CLI
     /// finds it.
     pub host: Option<String>,
-    /// Of those that the engine knows (`runc`, `runsc`, …). None: the engine's default.
+    /// Of those that the engine knows (`runc`, …). None: the engine's default.
     pub runtime: Option<String>,
     /// Of the bridge that machines with network are on. None: one of this instance's own.
     pub network: Option<String>,

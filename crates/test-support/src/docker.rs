@@ -29,6 +29,8 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct PrivateDocker {
     dir: TempDir,
     live_restore: bool,
+    /// Of the daemon's command line, beside those that keep it apart.
+    options: Vec<String>,
     /// The first process of the namespaces.
     first: u32,
     daemon: Option<Child>,
@@ -41,6 +43,11 @@ pub struct PrivateDocker {
 impl PrivateDocker {
     /// None, with a counted reason, where there can be none.
     pub fn start(live_restore: bool) -> anyhow::Result<Option<Self>> {
+        Self::start_with(live_restore, Vec::new())
+    }
+
+    /// With further options of `dockerd`, such as another address it listens on.
+    pub fn start_with(live_restore: bool, options: Vec<String>) -> anyhow::Result<Option<Self>> {
         if crate::skip_unless_root() {
             return Ok(None);
         }
@@ -57,6 +64,7 @@ impl PrivateDocker {
         let mut docker = Self {
             dir,
             live_restore,
+            options,
             first,
             daemon: None,
             release: Some(release),
@@ -147,6 +155,7 @@ impl PrivateDocker {
             .arg(at("docker.pid"))
             .args(["--bridge", "none", "--log-level", "warn"])
             .args(["--cgroup-parent", &self.cgroup()])
+            .args(&self.options)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
@@ -206,6 +215,11 @@ impl PrivateDocker {
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         anyhow::ensure!(output.status.success(), "docker {arguments:?}: {complaint}");
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Of the namespaces' first process.
+    pub(crate) fn first(&self) -> u32 {
+        self.first
     }
 
     /// A program in the daemon's namespaces.
@@ -297,7 +311,8 @@ fn remove_cgroups(name: &str) {
     }
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+/// A program in the search path, or where administration tools are.
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     let administration = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let dirs = std::env::split_paths(&path).chain(administration);

@@ -4,6 +4,7 @@
 //! data directory of its own, and removes every sandbox it made when it is dropped.
 
 mod api;
+mod cable;
 mod corpus;
 mod daemon;
 mod docker;
@@ -15,9 +16,10 @@ mod suite_image;
 mod wait;
 
 pub use api::{Api, LogRecord};
+pub use cable::Cable;
 pub use corpus::replay_corpus;
 pub use daemon::{TestDaemon, free_port};
-pub use docker::{PrivateDocker, busybox_root};
+pub use docker::{PrivateDocker, busybox_root, find as find_program};
 pub use over_docker::{SUITE_IMAGE, import_suite, is_over_docker, skip_over_docker};
 pub use seeded::Seeded;
 pub use suite_image::suite_root;

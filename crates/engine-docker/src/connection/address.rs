@@ -107,7 +107,13 @@ impl fmt::Display for Address {
             Self::Tcp { host, port } | Self::Tls { host, port, .. } => {
                 write!(f, "tcp://{host}:{port}")
             }
-            Self::Ssh(target) => write!(f, "ssh://{}", target.host),
+            Self::Ssh(SshTarget { user, host, port, socket }) => {
+                f.write_str("ssh://")?;
+                user.iter().try_for_each(|user| write!(f, "{user}@"))?;
+                f.write_str(host)?;
+                port.iter().try_for_each(|port| write!(f, ":{port}"))?;
+                f.write_str(socket.as_deref().unwrap_or_default())
+            }
         }
     }
 }
@@ -130,6 +136,8 @@ mod tests {
         let Ok(Address::Ssh(target)) = Address::parse("ssh://me@box:22/run/d.sock", None) else {
             panic!("no ssh");
         };
+        let shown = Address::Ssh(target.clone()).to_string();
+        assert_eq!(shown, "ssh://me@box:22/run/d.sock");
         assert_eq!((target.user.as_deref(), target.host.as_str()), (Some("me"), "box"));
         assert_eq!((target.port, target.socket.as_deref()), (Some(22), Some("/run/d.sock")));
     }

@@ -189,12 +189,23 @@ where
 {
     let wire = dialer.dial().await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(wire)).await?;
-    tokio::spawn(async move {
-        if let Err(error) = connection.with_upgrades().await {
+    let connection = tokio::spawn(async move {
+        let ended = connection.with_upgrades().await;
+        if let Err(error) = &ended {
             tracing::trace!(%error, "a connection to Docker ended");
         }
+        ended
     });
-    Ok(sender.send_request(request).await?)
+    let sent = sender.send_request(request).await;
+    drop(sender);
+    match sent {
+        // The connection ended before it took the request, and it alone knows why.
+        Err(error) if error.is_canceled() => match connection.await {
+            Ok(Err(why)) => Err(why.into()),
+            _ => Err(error.into()),
+        },
+        sent => Ok(sent?),
+    }
 }
 
 async fn refusal(response: Response<Incoming>) -> Refusal {

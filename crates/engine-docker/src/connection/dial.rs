@@ -2,23 +2,25 @@
 
 use std::io;
 use std::pin::Pin;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::Semaphore;
 use tokio_rustls::client::TlsStream;
 
-use super::address::{Address, SshTarget};
+use super::address::Address;
+use super::ssh::{self, SshPipe};
 use super::tls;
-use crate::limits::DIAL_DEADLINE;
+use crate::limits::{DIAL_DEADLINE, SSH_DIALS};
 
 pub(crate) struct Dialer {
     address: Address,
     tls: Option<tls::Connector>,
+    /// Of connections by ssh that have not answered yet.
+    turns: Arc<Semaphore>,
 }
 
 pub(crate) enum Wire {
@@ -28,22 +30,14 @@ pub(crate) enum Wire {
     Ssh(Box<SshPipe>),
 }
 
-/// `docker system dial-stdio` on the other side, as the Docker CLI reaches it.
-pub(crate) struct SshPipe {
-    output: ChildStdout,
-    /// None once it is closed, which nothing but its drop does.
-    input: Option<ChildStdin>,
-    /// Is killed when this is dropped.
-    _ssh: Child,
-}
-
 impl Dialer {
     pub(crate) fn new(address: Address) -> io::Result<Arc<Self>> {
         let tls = match &address {
             Address::Tls { host, files, .. } => Some(tls::Connector::new(host, files)?),
             _ => None,
         };
-        Ok(Arc::new(Self { address, tls }))
+        let turns = Arc::new(Semaphore::new(SSH_DIALS));
+        Ok(Arc::new(Self { address, tls, turns }))
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -51,6 +45,10 @@ impl Dialer {
     }
 
     pub(crate) async fn dial(&self) -> io::Result<Wire> {
+        if let Address::Ssh(target) = &self.address {
+            let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(io::Error::other)?;
+            return ssh::dial(target, turn).map(|pipe| Wire::Ssh(Box::new(pipe)));
+        }
         let dialed = tokio::time::timeout(DIAL_DEADLINE, self.try_dial()).await;
         dialed.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -64,7 +62,7 @@ impl Dialer {
                 let connector = self.tls.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
                 Ok(Wire::Tls(Box::new(connector.connect(stream).await?)))
             }
-            Address::Ssh(target) => ssh(target).map(|pipe| Wire::Ssh(Box::new(pipe))),
+            Address::Ssh(_) => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
 }
@@ -80,34 +78,6 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn ssh(target: &SshTarget) -> io::Result<SshPipe> {
-    let mut command = Command::new("ssh");
-    command.args(["-T", "-o", "ConnectTimeout=10", "-o", "BatchMode=yes"]);
-    if let Some(user) = &target.user {
-        command.args(["-l", user]);
-    }
-    if let Some(port) = target.port {
-        command.args(["-p", &port.to_string()]);
-    }
-    command.args(["--", &target.host, "docker"]);
-    if let Some(socket) = &target.socket {
-        command.args(["--host", &format!("unix://{socket}")]);
-    }
-    command.args(["system", "dial-stdio"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let mut child = command.spawn()?;
-    match (child.stdout.take(), child.stdin.take()) {
-        (Some(output), Some(input)) => Ok(SshPipe { output, input: Some(input), _ssh: child }),
-        _ => Err(io::ErrorKind::BrokenPipe.into()),
-    }
-}
-
-impl SshPipe {
-    fn input(&mut self) -> io::Result<&mut ChildStdin> {
-        self.input.as_mut().ok_or_else(|| io::ErrorKind::BrokenPipe.into())
-    }
-}
-
 impl AsyncRead for Wire {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -118,7 +88,7 @@ impl AsyncRead for Wire {
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Ssh(pipe) => Pin::new(&mut pipe.output).poll_read(cx, buf),
+            Self::Ssh(pipe) => pipe.poll_read(cx, buf),
         }
     }
 }
@@ -155,7 +125,7 @@ impl AsyncWrite for Wire {
             Self::Unix(stream) => stream.is_write_vectored(),
             Self::Tcp(stream) => stream.is_write_vectored(),
             Self::Tls(stream) => stream.is_write_vectored(),
-            Self::Ssh(pipe) => pipe.input.as_ref().is_some_and(AsyncWrite::is_write_vectored),
+            Self::Ssh(pipe) => pipe.is_write_vectored(),
         }
     }
 
@@ -174,7 +144,7 @@ impl AsyncWrite for Wire {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Ssh(pipe) => {
-                pipe.input = None;
+                pipe.close_input();
                 Poll::Ready(Ok(()))
             }
         }

@@ -6,6 +6,7 @@ use bollard::errors::Error;
 use sandbank_engine::EngineError;
 
 use super::address::Address;
+use super::tls;
 
 /// The engine answered, and said no.
 #[derive(Debug, Clone)]
@@ -24,8 +25,17 @@ pub(crate) fn status_of(error: &Error) -> Option<Refusal> {
     }
 }
 
+/// What Go's servers answer, in the clear, to whom they expected to speak TLS.
+const NOT_IN_THE_CLEAR: &str = "HTTP request to an HTTPS server";
+
 pub(super) fn translate(address: &Address, step: &'static str, error: Error) -> EngineError {
     if let Some(refusal) = status_of(&error) {
+        if refusal.message.contains(NOT_IN_THE_CLEAR) {
+            return EngineError::Unavailable(format!(
+                "Docker at {address} speaks TLS only: set DOCKER_TLS_VERIFY=1, and \
+                 DOCKER_CERT_PATH to the directory of ca.pem, cert.pem and key.pem"
+            ));
+        }
         return refused(step, &refusal);
     }
     match error {
@@ -39,10 +49,26 @@ pub(super) fn translate(address: &Address, step: &'static str, error: Error) -> 
         Error::JsonDataError { message, .. } => {
             EngineError::Internal(format!("Docker's answer is not understood: {message}"))
         }
-        other => EngineError::Unavailable(format!(
-            "the connection to Docker at {address} broke when it was asked to {step}: {other}"
-        )),
+        other => match transport_error(&other) {
+            // The other side of a handshake may say no after ours is done.
+            Some(error) if !matches!(address, Address::Unix(_)) => unreachable(address, error),
+            _ => EngineError::Unavailable(format!(
+                "the connection to Docker at {address} broke when it was asked to {step}: {other}"
+            )),
+        },
     }
+}
+
+/// What became of the connection, below the words of HTTP.
+fn transport_error(error: &Error) -> Option<&io::Error> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 pub(crate) fn refused(step: &'static str, refusal: &Refusal) -> EngineError {
@@ -61,6 +87,9 @@ pub(super) fn unreachable(address: &Address, error: &io::Error) -> EngineError {
              with SANDBANK_DOCKER_HOST"
         }
         (ErrorKind::NotFound, Address::Ssh(_)) => "there is no ssh here: install openssh-client",
+        (_, Address::Ssh(_)) => {
+            "see whether `docker version` works there, in `ssh` without a password"
+        }
         (ErrorKind::PermissionDenied, _) => {
             "this user may not use it: add it to the group docker, or run as root"
         }
@@ -73,6 +102,8 @@ pub(super) fn unreachable(address: &Address, error: &io::Error) -> EngineError {
         (ErrorKind::TimedOut, _) => "it does not answer: check host, port and network",
         _ => "see whether `docker info` works here",
     };
+    let of_tls = matches!(address, Address::Tls { .. }).then(|| tls::next_step(error)).flatten();
+    let next = of_tls.unwrap_or(next);
     EngineError::Unavailable(format!("Docker at {address} cannot be reached ({error}): {next}"))
 }
 

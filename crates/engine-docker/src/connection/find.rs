@@ -175,6 +175,10 @@ mod tests {
             "unix:///h/.colima/default/docker.sock"
         );
         assert_eq!(socket(found(None, &home, &[])), "unix:///var/run/docker.sock");
+        let desktop = ["/h/.docker/run/docker.sock", "/run/user/7/docker.sock"];
+        let both = [("HOME", "/h"), ("XDG_RUNTIME_DIR", "/run/user/7")];
+        assert_eq!(socket(found(None, &both, &desktop)), "unix:///h/.docker/run/docker.sock");
+        assert_eq!(socket(found(None, &both, &desktop[1..])), "unix:///run/user/7/docker.sock");
         let rootless = [("XDG_RUNTIME_DIR", "/run/user/7")];
         assert_eq!(
             socket(found(None, &rootless, &["/run/user/7/docker.sock"])),
@@ -200,6 +204,31 @@ mod tests {
         assert!(error.contains("\"other\"") && error.contains("docker context ls"), "{error}");
         let usual = [("HOME", home), ("DOCKER_CONTEXT", "default")];
         assert_eq!(socket(found(None, &usual, &[])), "unix:///var/run/docker.sock");
+    }
+
+    #[test]
+    fn a_context_that_verifies_nobody_is_refused_and_one_with_certificates_speaks_tls() {
+        let home = tempfile::tempdir().unwrap();
+        let contexts = home.path().join(".docker/contexts");
+        for (name, endpoint) in [
+            ("blind", r#"{"Host":"tcp://box:99","SkipTLSVerify":true}"#),
+            ("sealed", r#"{"Host":"tcp://box:99","SkipTLSVerify":false}"#),
+        ] {
+            let digest = sha256_hex(name.as_bytes());
+            let meta = contexts.join("meta").join(&digest);
+            std::fs::create_dir_all(&meta).unwrap();
+            let text = format!(r#"{{"Name":"{name}","Endpoints":{{"docker":{endpoint}}}}}"#);
+            std::fs::write(meta.join("meta.json"), text).unwrap();
+            std::fs::create_dir_all(contexts.join("tls").join(&digest).join("docker")).unwrap();
+        }
+        let home = home.path().to_str().unwrap();
+        let of = |name: &str| found(None, &[("HOME", home), ("DOCKER_CONTEXT", name)], &[]);
+        let error = of("blind").unwrap_err().to_string();
+        assert!(error.contains("does not verify"), "{error}");
+        let sealed = of("sealed").unwrap().address;
+        let Address::Tls { files, .. } = sealed else { panic!("{sealed:?}") };
+        let digest = sha256_hex(b"sealed");
+        assert_eq!(files.ca, contexts.join("tls").join(digest).join("docker/ca.pem"));
     }
 
     #[test]

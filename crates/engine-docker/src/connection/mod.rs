@@ -6,6 +6,7 @@ mod client;
 mod dial;
 mod error;
 mod find;
+mod ssh;
 mod tls;
 
 pub(crate) use address::{Address, SshTarget};

@@ -1,6 +1,6 @@
 //! TLS with the files that Docker's own tools use: an authority, a certificate and a key.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::rustls::{ClientConfig, Error, RootCertStore, crypto};
 
 use super::address::TlsFiles;
 
@@ -43,11 +43,34 @@ impl Connector {
     }
 }
 
+/// What to do about an error that is TLS's own. An engine that does not take our certificate says so
+/// after the handshake, and may hang up before that is read.
+pub(super) fn next_step(error: &io::Error) -> Option<&'static str> {
+    let not_accepted = "it does not accept our certificate: cert.pem must be signed by an authority \
+                        that the engine knows (--tlscacert)";
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        Some(Error::InvalidCertificate(_)) => Some(
+            "the certificate of who answers there is not one that ca.pem vouches for under this \
+             host's name: take the ca.pem of that engine",
+        ),
+        Some(Error::AlertReceived(_)) => Some(not_accepted),
+        Some(Error::InvalidMessage(_)) => {
+            Some("it does not speak TLS: check the port, or unset DOCKER_TLS_VERIFY")
+        }
+        _ => match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => Some(
+                "it hung up: it has just ended, or it does not accept our certificate, cert.pem",
+            ),
+            _ => None,
+        },
+    }
+}
+
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let read = CertificateDer::pem_file_iter(path).map_err(|error| named(path, error))?;
     read.collect::<Result<_, _>>().map_err(|error| named(path, error))
 }
 
 fn named(path: &Path, error: impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
+    io::Error::new(ErrorKind::InvalidData, format!("{}: {error}", path.display()))
 }

@@ -512,7 +512,7 @@ pub const TABLE: &[Setting] = &[
         flag: Some("docker-runtime"),
         kind: Kind::Text(checks::DOCKER_NAME),
         default: Preset::Computed("the engine's own, which is usually runc"),
-        help: "Runtime of containers, one of those that the Docker Engine knows: runc, runsc, kata. What it cannot enforce is reported by `sandbank doctor`.",
+        help: "Runtime of containers, one of those that the Docker Engine knows, such as runc. Its kernel must have openat2, which gVisor's runsc in Debian 13 has not. What it cannot enforce is reported by `sandbank doctor`.",
     },
     Setting {
         key: "docker.network",
