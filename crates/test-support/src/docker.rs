@@ -20,7 +20,11 @@ const ETC: &str = "/etc/docker";
 
 /// Mounts hide `/run`, where a containerd of the system would be found, and `/etc/docker`. The
 /// first process of the namespace outlives the daemon, so that containers can.
-const HOLD: &str = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /etc/docker && \
+/// Copies of what other tests have mounted go first: they would keep it in use where the host's own
+/// mounts are private.
+const HOLD: &str = "while read -r device place rest; do \
+    case $device in /dev/loop*|nsfs) umount --lazy \"$place\" ;; esac; done </proc/self/mounts; \
+    mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /etc/docker && \
     ip link set lo up && echo held && while :; do sleep 3600 & wait $!; done";
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
