@@ -22,8 +22,9 @@ const ETC: &str = "/etc/docker";
 /// first process of the namespace outlives the daemon, so that containers can.
 /// Copies of what other tests have mounted go first: they would keep it in use where the host's own
 /// mounts are private.
-const HOLD: &str = "while read -r device place rest; do \
-    case $device in /dev/loop*|nsfs) umount --lazy \"$place\" ;; esac; done </proc/self/mounts; \
+const HOLD: &str = "mounted=$(cat /proc/self/mounts); \
+    echo \"$mounted\" | while read -r device place rest; do \
+    case $device in /dev/loop*|nsfs) umount --lazy \"$place\" ;; esac; done; \
     mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /etc/docker && \
     ip link set lo up && echo held && while :; do sleep 3600 & wait $!; done";
 
