@@ -75,6 +75,7 @@ impl Journal {
     /// Appends a frame and drops the oldest ones above the budget, but never the new one.
     /// Dropped data goes to `dropped`, which may reuse its memory. After the ending the bytes
     /// are only counted.
+    #[inline]
     pub(crate) fn append(
         &mut self,
         time_ms: u64,
@@ -139,6 +140,7 @@ impl Journal {
     }
 
     /// The next frame for a reader: what it missed, then what is kept, then the ending.
+    #[inline]
     pub(crate) fn next(&self, position: &mut Position) -> Option<Frame> {
         if position.ended {
             return None;
