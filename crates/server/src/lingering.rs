@@ -8,26 +8,21 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 
 use crate::limits::{MAX_DISCARD_TIME, MAX_DISCARDED_BYTES};
 
 /// A request's body. Dropped before its end, it is read on without its owner.
-pub(crate) struct Lingering<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-{
+pub(crate) struct Lingering {
     /// None once it came to its end.
-    body: Option<B>,
+    body: Option<Incoming>,
     /// The client waits to be asked for it, which reading does: a request that was refused
     /// beforehand must not.
     unasked: bool,
 }
 
-impl<B> Lingering<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-{
-    pub(crate) fn new(body: B, headers: &HeaderMap) -> Self {
+impl Lingering {
+    pub(crate) fn new(body: Incoming, headers: &HeaderMap) -> Self {
         let awaits = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
         Self {
             unasked: headers.get_all(header::EXPECT).iter().any(awaits),
@@ -36,17 +31,14 @@ where
     }
 }
 
-impl<B> Body for Lingering<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-{
+impl Body for Lingering {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = hyper::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         self.unasked = false;
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let frame = std::task::ready!(Pin::new(&mut *body).poll_frame(context));
@@ -65,10 +57,7 @@ where
     }
 }
 
-impl<B> Drop for Lingering<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-{
+impl Drop for Lingering {
     fn drop(&mut self) {
         if let Some(body) = self.body.take().filter(|_| !self.unasked)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
@@ -78,7 +67,7 @@ where
     }
 }
 
-async fn discard<B: Body<Data = Bytes> + Unpin>(mut body: B) {
+async fn discard(mut body: Incoming) {
     let mut left = MAX_DISCARDED_BYTES;
     while let Some(Ok(frame)) = body.frame().await {
         match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {

@@ -50,7 +50,11 @@ const fn is_special(byte: u8) -> bool {
 
 /// One bit per byte of the block.
 fn special_positions(block: &[u8; BLOCK]) -> u32 {
-    let flags = block.map(|byte| u8::from(is_special(byte)));
+    // A plain loop: whether `map` becomes vector instructions hangs on where it is inlined.
+    let mut flags = [0; BLOCK];
+    for (flag, byte) in flags.iter_mut().zip(block) {
+        *flag = u8::from(is_special(*byte));
+    }
     let (eights, _) = flags.as_chunks::<8>();
     eights.iter().rev().fold(0, |bits, eight| {
         // Gathers the lowest bit of each of the eight bytes in the highest byte.

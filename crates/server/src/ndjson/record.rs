@@ -77,7 +77,10 @@ fn output_record(out: &mut BytesMut, stream: StreamKind, data: &Bytes, encoding:
     });
     match encoding {
         Encoding::Utf8 => {
-            push_escaped(out, &String::from_utf8_lossy(data));
+            match simdutf8::basic::from_utf8(data) {
+                Ok(text) => push_escaped(out, text),
+                Err(_) => push_escaped(out, &String::from_utf8_lossy(data)),
+            }
             out.extend_from_slice(b"\",");
         }
         Encoding::Base64 => {
