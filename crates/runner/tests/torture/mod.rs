@@ -154,7 +154,7 @@ async fn quotes_heredocs_traps_and_exits() {
 async fn jobs_in_front_behind_and_stopped() {
     torture(&[
         ("sleep 0.1 & wait $!; (exit 3) & wait $!", exited(3), "", SameShell),
-        ("(exit 4) & wait -n", exited(4), "", SameShell),
+        ("(sleep 0.5; exit 4) & wait -n", exited(4), "", SameShell),
         ("sleep 300 & fg %2 2>/dev/null; kill %1; wait %1", exited(143), "", SameShell),
         ("(sleep 0.1; exit 6) & fg", exited(6), "( sleep 0.1; exit 6 )\n", SameShell),
         (
