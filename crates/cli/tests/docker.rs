@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use sandbank_test_support::{Api, PrivateDocker, TestDaemon, busybox_root, eventually};
+use sandbank_test_support::{Api, PrivateDocker, TestDaemon, eventually};
 use serde_json::json;
 
 const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
@@ -29,12 +29,7 @@ fn residue(docker: &PrivateDocker, daemon: &TestDaemon) -> anyhow::Result<Vec<St
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_over_docker_serves_survives_and_says_when_docker_is_away() -> anyhow::Result<()> {
-    let Some(mut docker) = PrivateDocker::start(false)? else { return Ok(()) };
-    let archive = docker.dir().join("root.tar");
-    if busybox_root(&archive)?.is_none() {
-        return Ok(());
-    }
-    docker.said(&["import", archive.to_str().unwrap(), IMAGE])?;
+    let Some(mut docker) = PrivateDocker::with_busybox(false, IMAGE)? else { return Ok(()) };
     let socket = docker.socket().to_str().unwrap().to_owned();
     let mut daemon = TestDaemon::start_with(
         SANDBANK,

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use sandbank_test_support::{Api, PrivateDocker, TestDaemon, busybox_root, eventually};
+use sandbank_test_support::{Api, PrivateDocker, TestDaemon, eventually};
 use serde_json::{Value, json};
 
 const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
@@ -63,12 +63,7 @@ async fn answers(api: &Api, sandbox: &str, word: &str) -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_of_two_engines_keeps_its_sandboxes_through_whatever_becomes_of_the_other()
 -> anyhow::Result<()> {
-    let Some(mut docker) = PrivateDocker::start(true)? else { return Ok(()) };
-    let archive = docker.dir().join("root.tar");
-    if busybox_root(&archive)?.is_none() {
-        return Ok(());
-    }
-    docker.said(&["import", archive.to_str().unwrap(), IMAGE])?;
+    let Some(mut docker) = PrivateDocker::with_busybox(true, IMAGE)? else { return Ok(()) };
     let socket = docker.socket().to_str().unwrap().to_owned();
     let mut daemon = TestDaemon::start_with(
         SANDBANK,
@@ -189,12 +184,7 @@ async fn an_engine_that_leaks_makes_nothing_and_says_so_while_the_default_one_go
         println!("skipped: only a build for development can leave a control out");
         return Ok(());
     }
-    let Some(docker) = PrivateDocker::start(true)? else { return Ok(()) };
-    let archive = docker.dir().join("root.tar");
-    if busybox_root(&archive)?.is_none() {
-        return Ok(());
-    }
-    docker.said(&["import", archive.to_str().unwrap(), IMAGE])?;
+    let Some(docker) = PrivateDocker::with_busybox(true, IMAGE)? else { return Ok(()) };
     let socket = docker.socket().to_str().unwrap().to_owned();
     let daemon = TestDaemon::start_with(
         SANDBANK,

@@ -80,6 +80,17 @@ impl PrivateDocker {
         Ok(Some(docker))
     }
 
+    /// With one image, a busybox of that name.
+    pub fn with_busybox(live_restore: bool, image: &str) -> anyhow::Result<Option<Self>> {
+        let Some(docker) = Self::start(live_restore)? else { return Ok(None) };
+        let archive = docker.dir().join("root.tar");
+        if busybox_root(&archive)?.is_none() {
+            return Ok(None);
+        }
+        docker.said(&["import", &archive.to_string_lossy(), image])?;
+        Ok(Some(docker))
+    }
+
     /// One for the tests that run at the same time; it goes with the last of them. Whoever starts it
     /// prepares it for all.
     pub fn shared(

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use anyhow::ensure;
-use sandbank_test_support::{PrivateDocker, TestDaemon, busybox_root};
+use sandbank_test_support::{PrivateDocker, TestDaemon};
 use serde_json::json;
 
 use crate::layers::{Layer, configuration, put};
@@ -29,12 +29,7 @@ fn saved(architecture: &str, layer: &Layer) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn over_docker_an_image_that_cannot_be_had_is_told_with_a_step_that_helps_there()
 -> anyhow::Result<()> {
-    let Some(docker) = PrivateDocker::start(false)? else { return Ok(()) };
-    let archive = docker.dir().join("root.tar");
-    if busybox_root(&archive)?.is_none() {
-        return Ok(());
-    }
-    docker.said(&["import", archive.to_str().unwrap(), IMAGE])?;
+    let Some(docker) = PrivateDocker::with_busybox(false, IMAGE)? else { return Ok(()) };
     let socket = docker.socket().to_str().unwrap().to_owned();
     let settings = [
         ("SANDBANK_ENGINE", "docker"),

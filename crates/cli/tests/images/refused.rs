@@ -1,9 +1,7 @@
 //! What is refused, with a next step, leaving nothing.
 
-use std::io::Write;
-
 use anyhow::ensure;
-use sandbank_test_support::free_port;
+use sandbank_test_support::{free_port, literal_entry, literal_tar};
 use serde_json::json;
 
 use crate::layers::{Layer, configuration, digest, machine, manifest, put};
@@ -77,49 +75,31 @@ async fn layers_that_reach_outside_are_refused_and_touch_nothing() -> anyhow::Re
     let canary = outside.path().join("canary");
     std::fs::write(&canary, "untouched")?;
     let target = canary.to_str().unwrap();
-    let entry = |kind, path: &str, link: &str, content: &[u8]| {
-        let mut header = tar::Header::new_gnu();
-        header.set_entry_type(kind);
-        header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
-        if !link.is_empty() {
-            header.set_link_name_literal(link).unwrap();
-        }
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        header.set_uid(0);
-        header.set_gid(0);
-        header.set_cksum();
-        (header, content.to_vec())
-    };
     use tar::EntryType::{Link, Regular, Symlink};
     let up = format!("{}{target}", "../".repeat(20));
     let cases = [
-        ("up", vec![entry(Regular, &up, "", b"spoilt")], "leads out"),
+        ("up", vec![literal_entry(Regular, &up, "", b"spoilt")], "leads out"),
         (
             "through",
             vec![
-                entry(Symlink, "way", outside.path().to_str().unwrap(), b""),
-                entry(Regular, "way/canary", "", b"spoilt"),
+                literal_entry(Symlink, "way", outside.path().to_str().unwrap(), b""),
+                literal_entry(Regular, "way/canary", "", b"spoilt"),
             ],
             "leads through",
         ),
         (
             "hard",
-            vec![entry(Link, "mine", target, b""), entry(Regular, "mine", "", b"spoilt")],
+            vec![
+                literal_entry(Link, "mine", target, b""),
+                literal_entry(Regular, "mine", "", b"spoilt"),
+            ],
             "hard link",
         ),
         // Of the directory above.
-        ("whiteout", vec![entry(Regular, "way/.wh...", "", b"")], "a whiteout has no name"),
+        ("whiteout", vec![literal_entry(Regular, "way/.wh...", "", b"")], "a whiteout has no name"),
     ];
     for (name, entries, word) in cases {
-        let mut content = Vec::new();
-        for (header, body) in entries {
-            content.write_all(header.as_bytes())?;
-            content.write_all(&body)?;
-            content.resize(content.len().next_multiple_of(512), 0);
-        }
-        content.resize(content.len() + 1024, 0);
-        place.registry.push(&format!("{name}:1"), &[Layer::of(content)]).await?;
+        place.registry.push(&format!("{name}:1"), &[Layer::of(literal_tar(&entries))]).await?;
         let reference = place.registry.reference(&format!("{name}:1"));
         place.refused(&reference, &["not usable", word]).await?;
         ensure!(std::fs::read_to_string(&canary)? == "untouched", "{name}");

@@ -3,42 +3,17 @@
 use std::path::Path;
 
 use sandbank_engine::sha256_hex;
+use sandbank_test_support::{literal_entry as entry, literal_tar};
 use serde_json::{Value, json};
-use tar::{EntryType, Header};
+use tar::EntryType;
 
 fn machine() -> &'static str {
     if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" }
 }
 
-/// An entry that says exactly what it is told to.
-fn entry(kind: EntryType, path: &str, link: &str, content: &[u8]) -> Vec<u8> {
-    let mut header = Header::new_gnu();
-    header.set_entry_type(kind);
-    header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
-    if !link.is_empty() {
-        header.set_link_name_literal(link).unwrap();
-    }
-    header.set_size(content.len() as u64);
-    header.set_mode(0o644);
-    header.set_uid(0);
-    header.set_gid(0);
-    header.set_mtime(1_700_000_000);
-    header.set_cksum();
-    let mut bytes = header.as_bytes().to_vec();
-    bytes.extend_from_slice(content);
-    bytes.resize(bytes.len().next_multiple_of(512), 0);
-    bytes
-}
-
-fn ended(entries: Vec<Vec<u8>>) -> Vec<u8> {
-    let mut bytes = entries.concat();
-    bytes.resize(bytes.len() + 1024, 0);
-    bytes
-}
-
 pub(crate) fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
     let file = |(path, content): &(&str, &[u8])| entry(EntryType::Regular, path, "", content);
-    ended(files.iter().map(file).collect())
+    literal_tar(&files.iter().map(file).collect::<Vec<_>>())
 }
 
 /// What makes an archive look like a root file system.
@@ -60,23 +35,27 @@ pub(crate) fn links_to(outside: &Path) -> Vec<(&'static str, Vec<u8>)> {
     vec![
         (
             "a link",
-            ended(vec![motd(), entry(EntryType::Symlink, "way", place, b""), file("way/canary")]),
+            literal_tar(&[
+                motd(),
+                entry(EntryType::Symlink, "way", place, b""),
+                file("way/canary"),
+            ]),
         ),
         (
             "a link up",
-            ended(vec![motd(), entry(EntryType::Symlink, "way", &up, b""), file("way/canary")]),
+            literal_tar(&[motd(), entry(EntryType::Symlink, "way", &up, b""), file("way/canary")]),
         ),
         (
             "a file's link",
-            ended(vec![motd(), entry(EntryType::Symlink, "own", &canary, b""), file("own")]),
+            literal_tar(&[motd(), entry(EntryType::Symlink, "own", &canary, b""), file("own")]),
         ),
         (
             "a hard link",
-            ended(vec![motd(), entry(EntryType::Link, "own", &canary, b""), file("own")]),
+            literal_tar(&[motd(), entry(EntryType::Link, "own", &canary, b""), file("own")]),
         ),
         (
             "a whiteout",
-            ended(vec![
+            literal_tar(&[
                 motd(),
                 entry(EntryType::Symlink, "way", place, b""),
                 file("way/.wh.canary"),
