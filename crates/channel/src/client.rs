@@ -25,7 +25,7 @@ use crate::limits::{
     STREAM_WINDOW_BYTES,
 };
 use crate::one_task::one_task;
-use crate::{ChannelBody, ChannelError, FileDownload, OutputStream, empty_body, full_body};
+use crate::{ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body};
 
 /// A byte stream to a port in the sandbox.
 pub type Tunnel = TokioIo<hyper::upgrade::Upgraded>;
@@ -248,6 +248,17 @@ impl RunnerClient {
 
     pub async fn stats(&self) -> Result<Stats, ChannelError> {
         self.answer(self.get("/stats")).await
+    }
+
+    /// A streamed answer of JSON lines, however long it takes once it has begun.
+    async fn records<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: ChannelBody,
+    ) -> Result<RecordStream<T>, ChannelError> {
+        let response = timed(ANSWER_TIMEOUT, self.call(method, path, body)).await??;
+        Ok(RecordStream::new(response.into_body()))
     }
 
     async fn answer<T>(

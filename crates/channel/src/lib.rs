@@ -13,11 +13,13 @@ mod limits;
 mod one_task;
 mod output;
 pub mod pipe;
+mod records;
 
 pub use client::{ByteRange, RunnerClient, Tunnel};
 pub use download::FileDownload;
 pub use error::ChannelError;
 pub use output::OutputStream;
+pub use records::{RecordStream, Records};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;

@@ -35,3 +35,6 @@ pub(crate) const LINK_BUFFER_BYTES: usize = 64 << 10;
 
 /// Bytes of the pipe link looked through at once for an open.
 pub(crate) const LINK_SEARCH_BYTES: usize = 16 << 10;
+
+/// Longest line of a streamed answer; a longer one fails the request.
+pub(crate) const MAX_RECORD_BYTES: usize = 1 << 20;

@@ -10,6 +10,7 @@
 //! bounded steps so that a single-threaded caller can do other things in between.
 
 mod batch;
+mod children;
 mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

@@ -17,8 +17,8 @@ use crate::{RelPath, Root, RootedError};
 /// An open directory.
 #[derive(Debug)]
 pub struct Directory {
-    fd: OwnedFd,
-    path: RelPath,
+    pub(crate) fd: OwnedFd,
+    pub(crate) path: RelPath,
 }
 
 /// Sorted bytewise. When there are more than were asked for, which ones are missing is up to the

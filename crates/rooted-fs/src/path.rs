@@ -84,6 +84,18 @@ impl RelPath {
         &self.0
     }
 
+    /// The path of an entry, named by the kernel, of this directory.
+    #[must_use]
+    pub fn join(&self, name: &OsStr) -> Self {
+        let mut path = Vec::with_capacity(self.0.len() + 1 + name.len());
+        path.extend_from_slice(&self.0);
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.as_bytes());
+        Self(path)
+    }
+
     /// The directory and the name in it; none for the root itself.
     pub fn split(&self) -> Option<(RelPath, &OsStr)> {
         if self.is_root() {

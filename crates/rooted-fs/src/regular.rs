@@ -13,9 +13,9 @@ use crate::{RelPath, Root, RootedError};
 /// An open regular file.
 #[derive(Debug)]
 pub struct RegularFile {
-    fd: OwnedFd,
-    path: RelPath,
-    stat: FileStat,
+    pub(crate) fd: OwnedFd,
+    pub(crate) path: RelPath,
+    pub(crate) stat: FileStat,
 }
 
 impl Root {
@@ -38,7 +38,7 @@ impl Root {
     }
 }
 
-fn require_regular(stat: FileStat, path: &RelPath) -> Result<FileStat, RootedError> {
+pub(crate) fn require_regular(stat: FileStat, path: &RelPath) -> Result<FileStat, RootedError> {
     match stat.kind {
         FileKind::File => Ok(stat),
         found => Err(RootedError::WrongKind { path: path.clone(), found, wanted: FileKind::File }),

@@ -201,3 +201,17 @@ pub(crate) const SHELL_MARK_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Of a shell's terminal while no script asks for another size.
 pub(crate) const SHELL_TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
+
+/// Walks, searches and archives that go on at once, each on threads of its own; one more is refused
+/// with `limit_reached`.
+pub(crate) const MAX_OFFLOADED: usize = 8;
+
+/// Stack of such a thread. Nothing there goes down a tree by recursion.
+pub(crate) const OFFLOAD_STACK_BYTES: usize = 512 << 10;
+
+/// Findings are gathered up to this size, or for so long, before they are sent.
+pub(crate) const FINDINGS_BYTES: usize = 32 << 10;
+pub(crate) const FINDINGS_PATIENCE: Duration = Duration::from_millis(10);
+
+/// Such pieces on their way to the reader; at the limit the work waits.
+pub(crate) const FINDINGS_AHEAD: usize = 4;

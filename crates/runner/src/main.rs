@@ -14,6 +14,7 @@ mod files;
 mod front;
 mod http;
 mod limits;
+mod offload;
 mod prepare;
 mod privileges;
 mod pty;

@@ -22,6 +22,7 @@ use crate::limits::{
     ACCEPT_PAUSE, CONNECTION_WINDOW_BYTES, MAX_FRAME_BYTES, MAX_SEND_BYTES, MAX_STREAMS,
     STREAM_WINDOW_BYTES,
 };
+use crate::offload::Offload;
 use crate::{stats, tunnel};
 
 /// What requests work on.
@@ -30,6 +31,7 @@ pub(crate) struct Runner {
     pub(crate) commands: Rc<Commands>,
     pub(crate) workspace: Rc<Workspace>,
     pub(crate) counters: Rc<Counters>,
+    pub(crate) offload: Offload,
 }
 
 /// Accepts forever.

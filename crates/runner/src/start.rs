@@ -16,6 +16,7 @@ use crate::commands::{Commands, Launcher};
 use crate::files::Workspace;
 use crate::http::Counters;
 use crate::limits::KEPT_FREE_BYTES;
+use crate::offload::Offload;
 use crate::prepare::{self, PrepareError};
 use crate::privileges::{self, ConfineError, FileIdentity};
 use crate::reaper::Reaper;
@@ -137,6 +138,7 @@ fn assemble(
         commands: Rc::new(Commands::new(launcher, config.journal_total_bytes)),
         workspace: Rc::new(Workspace::open(config)?),
         counters: Rc::new(Counters::default()),
+        offload: Offload::default(),
     }))
 }
 

@@ -8,7 +8,7 @@ pub(super) fn refuse_path(error: InvalidPath) -> Fault {
     Fault::new(code, error.to_string())
 }
 
-pub(super) fn refuse(error: RootedError) -> Fault {
+pub(crate) fn refuse(error: RootedError) -> Fault {
     use RootedError as E;
     let code = match &error {
         E::NotFound(_) => FaultCode::NotFound,

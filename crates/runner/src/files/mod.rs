@@ -4,10 +4,10 @@
 //! contact with the file system to `rooted-fs`. Long copies give way to other requests after each
 //! piece, because the runner has one thread.
 
-mod fault;
+pub(crate) mod fault;
 mod list;
 mod mkdir;
-mod query;
+pub(crate) mod query;
 mod read;
 mod remove;
 mod rename;
@@ -20,6 +20,7 @@ mod write_many;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
@@ -34,7 +35,7 @@ use query::Query;
 /// The directory that all file operations stay below.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    root: Root,
+    root: Arc<Root>,
     /// The runner opens it as it starts: its uptime counts from here.
     opened: Instant,
 }
@@ -44,19 +45,24 @@ impl Workspace {
         let root = Root::open(&config.workspace, &config.workspace_aliases).map_err(|error| {
             io::Error::other(format!("the workspace {:?}: {error}", config.workspace))
         })?;
-        Ok(Self { root, opened: Instant::now() })
+        Ok(Self { root: Arc::new(root), opened: Instant::now() })
     }
 
     pub(crate) fn open_for(&self) -> Duration {
         self.opened.elapsed()
     }
 
-    fn path(&self, path: impl AsRef<[u8]>) -> Result<RelPath, Fault> {
+    /// For work on other threads.
+    pub(crate) fn root(&self) -> Arc<Root> {
+        self.root.clone()
+    }
+
+    pub(crate) fn path(&self, path: impl AsRef<[u8]>) -> Result<RelPath, Fault> {
         self.root.parse(path).map_err(refuse_path)
     }
 
     /// The required `path` parameter of a request.
-    fn path_of(&self, query: &mut Query) -> Result<RelPath, Fault> {
+    pub(crate) fn path_of(&self, query: &mut Query) -> Result<RelPath, Fault> {
         let path = query.take("path");
         self.path(path.ok_or_else(|| Fault::new(FaultCode::Invalid, "the path is missing"))?)
     }

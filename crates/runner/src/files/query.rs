@@ -1,4 +1,4 @@
-//! Query parameters of the file routes.
+//! Query parameters of the routes that name files.
 //!
 //! Values are bytes: a file name need not be UTF-8. A parameter that is unknown, repeated or
 //! wrongly encoded refuses the request instead of being ignored.
@@ -6,10 +6,10 @@
 use sandbank_protocol::{Fault, FaultCode};
 
 #[derive(Debug)]
-pub(super) struct Query(Vec<(String, Vec<u8>)>);
+pub(crate) struct Query(Vec<(String, Vec<u8>)>);
 
 impl Query {
-    pub(super) fn parse(text: &str) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
         let mut parameters: Vec<(String, Vec<u8>)> = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -24,17 +24,17 @@ impl Query {
         Ok(Self(parameters))
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)
     }
 
-    pub(super) fn take(&mut self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self, name: &str) -> Option<Vec<u8>> {
         let index = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.swap_remove(index).1)
     }
 
     /// A decimal number.
-    pub(super) fn number(&mut self, name: &str) -> Result<Option<u64>, Fault> {
+    pub(crate) fn number(&mut self, name: &str) -> Result<Option<u64>, Fault> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let digits = value.iter().all(u8::is_ascii_digit);
         let number = std::str::from_utf8(&value).ok().filter(|_| digits);
@@ -45,7 +45,7 @@ impl Query {
     }
 
     /// `true` or `false`; false when absent.
-    pub(super) fn flag(&mut self, name: &str) -> Result<bool, Fault> {
+    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, Fault> {
         match self.take(name).as_deref() {
             None | Some(b"false") => Ok(false),
             Some(b"true") => Ok(true),
@@ -54,7 +54,7 @@ impl Query {
     }
 
     /// To be called when every known parameter was taken.
-    pub(super) fn finish(self) -> Result<(), Fault> {
+    pub(crate) fn finish(self) -> Result<(), Fault> {
         match self.0.first() {
             None => Ok(()),
             Some((name, _)) => Err(invalid(format!("the parameter {name:?} is unknown here"))),

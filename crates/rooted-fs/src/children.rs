@@ -1,0 +1,141 @@
+//! What a walk needs of a directory: its entries with their kinds, and the way down.
+//!
+//! A step down is one name, opened from the directory's own descriptor without following a link
+//! or entering another mount, so a walk stays in the tree it began in whatever is swapped under it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir, ResolveFlags, fstat, statat};
+use rustix::io::Errno;
+use sandbank_protocol::{FileKind, FileStat};
+
+use crate::error::At;
+use crate::limits::DIRECTORY_BUFFER_BYTES;
+use crate::regular::require_regular;
+use crate::resolve::open_below;
+use crate::stat::describe;
+use crate::{Directory, RegularFile, RootedError};
+
+impl Directory {
+    /// Calls `each` for every entry, in the file system's own order, until it breaks.
+    pub fn each(
+        &self,
+        mut each: impl FnMut(&OsStr, FileKind) -> ControlFlow<()>,
+    ) -> Result<(), RootedError> {
+        let mut buffer = [MaybeUninit::uninit(); DIRECTORY_BUFFER_BYTES];
+        let mut reader = RawDir::new(&self.fd, &mut buffer);
+        while let Some(entry) = reader.next() {
+            let entry = match entry {
+                Err(Errno::INTR) => continue,
+                entry => entry.at(&self.path)?,
+            };
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if matches!(name.as_bytes(), b"." | b"..") {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::RegularFile => FileKind::File,
+                FileType::Directory => FileKind::Directory,
+                FileType::Symlink => FileKind::Symlink,
+                FileType::Unknown => match self.stat(name)? {
+                    Some(stat) => stat.kind,
+                    None => continue,
+                },
+                _ => FileKind::Other,
+            };
+            if each(name, kind).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the entry itself, links not followed; none when it is gone by now.
+    pub fn stat(&self, name: &OsStr) -> Result<Option<FileStat>, RootedError> {
+        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(describe(&stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno).at(&self.path.join(name)),
+        }
+    }
+
+    /// A directory in this one.
+    pub fn open_directory(&self, name: &OsStr) -> Result<Directory, RootedError> {
+        let path = self.path.join(name);
+        let fd = self.open_child(name, OFlags::RDONLY | OFlags::DIRECTORY).at(&path)?;
+        Ok(Directory { fd, path })
+    }
+
+    /// A regular file in this one; look at its kind first, for merely opening a pipe wakes the
+    /// process at its other end.
+    pub fn open_file(&self, name: &OsStr) -> Result<RegularFile, RootedError> {
+        let path = self.path.join(name);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd = self.open_child(name, flags).at(&path)?;
+        let stat = require_regular(describe(&fstat(&fd).at(&path)?), &path)?;
+        Ok(RegularFile { fd, path, stat })
+    }
+
+    fn open_child(&self, name: &OsStr, flags: OFlags) -> Result<std::os::fd::OwnedFd, Errno> {
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        open_below(&self.fd, name.as_bytes(), flags | OFlags::NOFOLLOW, resolve)
+    }
+}
+
+impl RegularFile {
+    /// For readers that want a file of the standard library.
+    pub fn into_file(self) -> File {
+        self.fd.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::{RelPath, Root};
+
+    #[test]
+    fn entries_have_kinds_and_only_real_directories_and_files_are_entered() {
+        let temporary = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("secret"), "x").unwrap();
+        std::fs::create_dir(temporary.path().join("dir")).unwrap();
+        std::fs::write(temporary.path().join("dir/file"), "content").unwrap();
+        std::fs::write(temporary.path().join("file"), "content").unwrap();
+        symlink(outside.path(), temporary.path().join("away")).unwrap();
+        symlink("file", temporary.path().join("near")).unwrap();
+        let root = Root::open(temporary.path(), [""; 0]).unwrap();
+        let top = root.open_directory(&RelPath::root()).unwrap();
+        let mut found = BTreeMap::new();
+        top.each(|name, kind| {
+            found.insert(name.to_str().unwrap().to_owned(), kind);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        let expected = [
+            ("away", FileKind::Symlink),
+            ("dir", FileKind::Directory),
+            ("file", FileKind::File),
+            ("near", FileKind::Symlink),
+        ];
+        assert!(found.iter().map(|(name, kind)| (name.as_str(), *kind)).eq(expected));
+        let below = top.open_directory("dir".as_ref()).unwrap();
+        let file = below.open_file("file".as_ref()).unwrap();
+        assert_eq!(std::io::read_to_string(file.into_file()).unwrap(), "content");
+        assert_eq!(top.stat("file".as_ref()).unwrap().unwrap().size, 7);
+        assert_eq!(top.stat("nothing".as_ref()).unwrap(), None);
+        for refused in ["away", "near", "away/secret", "..", "file"] {
+            assert!(top.open_directory(refused.as_ref()).is_err(), "{refused}");
+        }
+        for refused in ["away", "near", "away/secret", "dir", "../x"] {
+            assert!(top.open_file(refused.as_ref()).is_err(), "{refused}");
+        }
+    }
+}

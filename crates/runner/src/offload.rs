@@ -1,0 +1,209 @@
+//! Long work on threads of its own, whose findings become a response while it goes on.
+//!
+//! The runner's one thread serves everybody; walking a large tree or searching it would hold all
+//! others up. A thread has the rights of the one that starts it, so what holds for the runner's
+//! file operations holds here. When the reader goes away, the next finding is refused with
+//! [`Gone`] and the work ends.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use sandbank_protocol::{Fault, FaultCode};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::http::RunnerBody;
+use crate::limits::{
+    FINDINGS_AHEAD, FINDINGS_BYTES, FINDINGS_PATIENCE, MAX_OFFLOADED, OFFLOAD_STACK_BYTES,
+};
+
+/// How much of it goes on.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Offload(Rc<Cell<usize>>);
+
+/// Nobody reads on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// Where the work puts what it finds: lines of JSON, or raw bytes.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    chunks: mpsc::Sender<io::Result<Bytes>>,
+    pending: Vec<u8>,
+    sent: Instant,
+}
+
+struct Place(Rc<Cell<usize>>);
+
+impl Offload {
+    /// Begins the work and returns what it will find as a body.
+    pub(crate) fn begin(
+        &self,
+        name: &str,
+        work: impl FnOnce(Findings) + Send + 'static,
+    ) -> Result<RunnerBody, Fault> {
+        let place = self.place()?;
+        let (sender, mut receiver) = mpsc::channel(FINDINGS_AHEAD);
+        thread(name, move || work(Findings::new(sender)))?;
+        let chunks = futures_util::stream::poll_fn(move |context| {
+            let _held = &place;
+            receiver.poll_recv(context).map(|chunk| chunk.map(|data| data.map(Frame::data)))
+        });
+        Ok(StreamBody::new(chunks).boxed_unsync())
+    }
+
+    fn place(&self) -> Result<Place, Fault> {
+        if self.0.get() == MAX_OFFLOADED {
+            let message = format!("{MAX_OFFLOADED} searches and walks go on; wait for one to end");
+            return Err(Fault::new(FaultCode::LimitReached, message));
+        }
+        self.0.set(self.0.get() + 1);
+        Ok(Place(self.0.clone()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// Starts a thread; a sandbox that has used up its processes may not have one.
+pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
+    let builder = std::thread::Builder::new().name(name.into()).stack_size(OFFLOAD_STACK_BYTES);
+    builder.spawn(work).map(drop).map_err(|error| {
+        Fault::new(FaultCode::LimitReached, format!("there is no room for a thread: {error}"))
+    })
+}
+
+impl Findings {
+    fn new(chunks: mpsc::Sender<io::Result<Bytes>>) -> Self {
+        Self { chunks, pending: Vec::new(), sent: Instant::now() }
+    }
+
+    /// For another thread of the same work. Lines stay whole; whose come first is open.
+    pub(crate) fn for_another_thread(&self) -> Self {
+        Self::new(self.chunks.clone())
+    }
+
+    /// Whether nobody reads on, for work that finds nothing for long.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.chunks.is_closed()
+    }
+
+    /// Adds a line.
+    pub(crate) fn record(&mut self, record: &impl Serialize) -> Result<(), Gone> {
+        serde_json::to_writer(&mut self.pending, record).expect("protocol types are plain data");
+        self.pending.push(b'\n');
+        self.send_some()
+    }
+
+    /// Adds bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Gone> {
+        self.pending.extend_from_slice(bytes);
+        self.send_some()
+    }
+
+    /// Many small findings travel together, unless the reader has waited for long.
+    fn send_some(&mut self) -> Result<(), Gone> {
+        if self.pending.len() < FINDINGS_BYTES && self.sent.elapsed() < FINDINGS_PATIENCE {
+            return Ok(());
+        }
+        self.send()
+    }
+
+    /// Sends what there is, once there is room.
+    pub(crate) fn send(&mut self) -> Result<(), Gone> {
+        self.sent = Instant::now();
+        if self.pending.is_empty() {
+            return if self.is_unread() { Err(Gone) } else { Ok(()) };
+        }
+        let full = std::mem::replace(&mut self.pending, Vec::with_capacity(FINDINGS_BYTES));
+        self.chunks.blocking_send(Ok(full.into())).map_err(|_| Gone)
+    }
+
+    /// Breaks the response off, so that nobody takes a part for the whole.
+    pub(crate) fn fail(mut self, error: io::Error) {
+        if self.send().is_ok() {
+            let _ = self.chunks.blocking_send(Err(error));
+        }
+    }
+}
+
+impl Drop for Findings {
+    /// What was found last is sent, too.
+    fn drop(&mut self) {
+        let _ = self.send();
+    }
+}
+
+/// When work must stop, whatever it has found by then.
+pub(crate) fn deadline(limit: Duration) -> Instant {
+    Instant::now() + limit
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn findings_arrive_in_order_and_the_place_is_given_back() {
+        let offload = Offload::default();
+        let body = offload
+            .begin("test", |mut findings| {
+                for number in 0..50_000 {
+                    findings.record(&json!({ "number": number })).unwrap();
+                }
+            })
+            .unwrap();
+        let text = body.collect().await.unwrap().to_bytes();
+        let numbers: Vec<u64> = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(|line| serde_json::from_slice::<serde_json::Value>(line).unwrap())
+            .map(|line| line["number"].as_u64().unwrap())
+            .collect();
+        assert!(numbers.iter().copied().eq(0..50_000));
+        assert_eq!(offload.0.get(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_goes_away_ends_the_work() {
+        let (told, ended) = channel();
+        let body = Offload::default().begin("test", move |mut findings| {
+            while findings.bytes(b"more\n").is_ok() {}
+            told.send(()).unwrap();
+        });
+        drop(body.unwrap());
+        tokio::task::spawn_blocking(move || ended.recv().unwrap()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn no_more_work_goes_on_at_once_than_there_are_places() {
+        let offload = Offload::default();
+        let endless = |mut findings: Findings| while findings.bytes(b"more\n").is_ok() {};
+        let mut bodies: Vec<_> =
+            (0..MAX_OFFLOADED).map(|_| offload.begin("test", endless).unwrap()).collect();
+        let Err(fault) = offload.begin("test", endless) else { panic!("one too many") };
+        assert_eq!(fault.code, FaultCode::LimitReached);
+        bodies.pop();
+        assert!(offload.begin("test", endless).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_failure_breaks_the_response_off() {
+        let body = Offload::default().begin("test", |mut findings| {
+            findings.bytes(b"part").unwrap();
+            findings.fail(io::ErrorKind::UnexpectedEof.into());
+        });
+        assert!(body.unwrap().collect().await.is_err());
+    }
+}
