@@ -25,7 +25,9 @@ use crate::limits::{
     STREAM_WINDOW_BYTES,
 };
 use crate::one_task::one_task;
-use crate::{ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body};
+use crate::{
+    ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body,
+};
 
 /// A byte stream to a port in the sandbox.
 pub type Tunnel = TokioIo<hyper::upgrade::Upgraded>;
