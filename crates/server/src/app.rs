@@ -13,7 +13,7 @@ use sandbank_store::Store;
 use crate::auth::{self, Gate};
 use crate::config::{Secret, Settings};
 use crate::data_dir_health::DataDirHealth;
-use crate::dialects::Dialect;
+use crate::dialects::{Dialect, WorkspaceSessions};
 use crate::error::ApiError;
 use crate::images::ImageNames;
 use crate::limits::WAIT_SILENCE;
@@ -34,6 +34,7 @@ struct Inner {
     gate: Arc<Gate>,
     streams: Streams,
     images: ImageNames,
+    workspace_sessions: WorkspaceSessions,
     shutdown: Shutdown,
     wait_silence: Duration,
 }
@@ -54,6 +55,7 @@ impl App {
             gate: Arc::new(Gate::new(&settings, token, store, access)),
             streams: Streams::new(settings.server.max_streams),
             images: ImageNames::default(),
+            workspace_sessions: WorkspaceSessions::new(&session_secrets(&settings, token)),
             shutdown: Shutdown::default(),
             wait_silence: WAIT_SILENCE,
             settings,
@@ -103,6 +105,10 @@ impl App {
         &self.inner.images
     }
 
+    pub(crate) fn workspace_sessions(&self) -> &WorkspaceSessions {
+        &self.inner.workspace_sessions
+    }
+
     pub(crate) fn router(&self) -> Router {
         let not_found = || async { ApiError::route_not_found() };
         let other_method = |uri: Uri| async move { Dialect::of(uri.path()).method_not_allowed() };
@@ -114,6 +120,17 @@ impl App {
             .layer(from_fn(request::identify))
             .with_state(self.clone())
     }
+}
+
+/// Where none is configured, one that follows from the data directory's token: it outlives the
+/// daemon as that does, and does not tell it.
+fn session_secrets(settings: &Settings, token: &Secret) -> Vec<Secret> {
+    let configured = &settings.workspace.session_secrets;
+    if !configured.is_empty() {
+        return configured.clone();
+    }
+    let own = ["names of terminals and chats", token.expose()].join(":");
+    vec![Secret::new(sandbank_engine::sha256_hex(own.as_bytes()))]
 }
 
 /// The OpenAPI document as it is served and committed.

@@ -172,3 +172,35 @@ pub(crate) const MAX_PENDING_APPROVALS: usize = 100;
 
 /// Of decided approvals, the newest are kept.
 pub(crate) const MAX_DECIDED_APPROVALS: usize = 1_000;
+
+/// How long the token of a terminal or a chat is good, and how often it may be renewed.
+pub(crate) const SESSION_TOKEN_SECONDS: u64 = 3_600;
+pub(crate) const SESSION_TOKEN_RENEWALS: u32 = 24;
+
+/// A longer one is none.
+pub(crate) const MAX_SESSION_TOKEN_BYTES: usize = 2_048;
+
+/// A shorter secret for them is refused at start.
+pub(crate) const MIN_SESSION_SECRET_CHARS: usize = 32;
+
+/// Messages of the server to everybody in a session that somebody has yet to take; older ones are
+/// then missed.
+pub(crate) const SESSION_NOTICES: usize = 64;
+
+/// A longer message of a chat's client ends its connection.
+pub(crate) const MAX_CHAT_MESSAGE_BYTES: usize = 32 << 20;
+
+/// A longer line of an agent is passed on in parts.
+pub(crate) const MAX_CHAT_LINE_BYTES: usize = 16 << 20;
+
+/// A longer parameter of an agent is left out, and so are further files.
+pub(crate) const MAX_CHAT_WORD_BYTES: usize = 1_024;
+pub(crate) const MAX_CHAT_FILES: usize = 64;
+
+/// A WebSocket's client is asked for a sign of life so often, and given up when it says nothing for
+/// so much longer.
+pub(crate) const SOCKET_HEARTBEAT: Duration = Duration::from_secs(30);
+pub(crate) const SOCKET_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a WebSocket's client may take nothing; then its connection is closed.
+pub(crate) const SOCKET_SEND_PATIENCE: Duration = Duration::from_secs(30);

@@ -20,6 +20,7 @@ use tower::Service;
 
 use crate::app::App;
 use crate::connection::Connection;
+use crate::dialects::find_sessions;
 use crate::error::ApiError;
 use crate::limits::{ACCEPT_EPISODE, ACCEPT_PAUSE, MAX_HEAD_BYTES, RETRY_SOON};
 use crate::lingering::Lingering;
@@ -30,6 +31,7 @@ use crate::verb_path;
 /// for the grace time.
 pub async fn serve(listener: TcpListener, app: App) -> std::io::Result<()> {
     let bind = listener.local_addr()?;
+    find_sessions(&app);
     let server = Arc::new(Server::new(app, bind));
     let connections = TaskTracker::new();
     let shutdown = server.app.shutdown().clone();

@@ -51,6 +51,11 @@ pub(super) const IMAGE: Check = Check {
     accepts: |text| text.parse::<ImageName>().is_ok(),
 };
 
+pub(super) const WORD: Check = Check {
+    allowed: "a program or an argument, without control characters",
+    accepts: |text| !text.is_empty() && !text.chars().any(char::is_control),
+};
+
 pub(super) const WORKSPACE: Check = Check {
     allowed: "the name of a workspace (a-z 0-9 and - between them)",
     accepts: |text| text.parse::<WorkspaceId>().is_ok(),

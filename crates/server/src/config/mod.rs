@@ -24,6 +24,7 @@ mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod workspace;
 
 pub use docs::markdown;
 pub use engines::EngineKind;
@@ -37,6 +38,7 @@ pub use setting::{Check, Kind, Preset, Setting, Value};
 pub use settings::{
     AuthSettings, DiskQuota, DockerSettings, ImageSettings, LogFormat, LogSettings,
     NetworkSettings, PortSettings, SandboxSettings, ServerSettings, SessionSettings, Settings,
-    StorageKind, StorageSettings, WorkspaceMode, WorkspaceSettings, load,
+    StorageKind, StorageSettings, load,
 };
 pub use table::{TABLE, WITHOUT_EFFECT};
+pub use workspace::{WorkspaceMode, WorkspaceSettings};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbank_engine::{Control, ImageName, Limits, NetworkMode, WorkspaceId};
+use sandbank_engine::{Control, ImageName, Limits, NetworkMode};
 
 use super::checks::{parse_bind_host, parse_port_range};
 use super::engines::{self, EngineKind};
@@ -13,6 +13,7 @@ use super::error::ConfigError;
 use super::pool::{self, ReadyMachines};
 use super::resolve::{Resolved, Sources, resolve};
 use super::secret::Secret;
+use super::workspace::{self, WorkspaceSettings};
 
 const MIB: u64 = 1 << 20;
 const DEFAULT_DISK_MB: u64 = 8192;
@@ -126,23 +127,6 @@ pub struct SessionSettings {
     pub workspaces: bool,
 }
 
-/// The one workspace of `/api`.
-#[derive(Debug, Clone)]
-pub struct WorkspaceSettings {
-    pub mode: WorkspaceMode,
-    /// Of the kept workspace that its sandbox has.
-    pub name: WorkspaceId,
-    /// None: what sandboxes are made of whose caller does not say.
-    pub image: Option<ImageName>,
-    pub loopback_open: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkspaceMode {
-    Off,
-    Sandbox,
-}
-
 /// How much workspace a sandbox gets when its caller does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskQuota {
@@ -226,7 +210,7 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
         auth,
         sandboxes,
         sessions,
-        workspace: workspace(&table),
+        workspace: workspace::read(&table)?,
         storage: storage(&table),
         network: NetworkSettings {
             subnet: table.text("network.subnet").expect("has a default").to_owned(),
@@ -336,19 +320,6 @@ fn sessions(table: &Resolved) -> SessionSettings {
     }
 }
 
-fn workspace(table: &Resolved) -> WorkspaceSettings {
-    let name = table.text("workspace.name").and_then(|name| name.parse().ok());
-    WorkspaceSettings {
-        mode: match table.text("workspace.mode") {
-            Some("sandbox") => WorkspaceMode::Sandbox,
-            _ => WorkspaceMode::Off,
-        },
-        name: name.expect("checked by the table"),
-        image: table.text("workspace.image").and_then(|name| name.parse().ok()),
-        loopback_open: table.switch("workspace.loopback_open"),
-    }
-}
-
 fn ports(table: &Resolved, bind: IpAddr) -> PortSettings {
     let local = IpAddr::from([127, 0, 0, 1]);
     let anywhere = IpAddr::from([0, 0, 0, 0]);
@@ -416,10 +387,10 @@ fn log(table: &Resolved) -> LogSettings {
     LogSettings { format, filter: table.text("log.level").expect("has a default").to_owned() }
 }
 
-fn millis(table: &Resolved, key: &str) -> Duration {
+pub(super) fn millis(table: &Resolved, key: &str) -> Duration {
     Duration::from_millis(table.number(key))
 }
 
-fn count(table: &Resolved, key: &str) -> usize {
+pub(super) fn count(table: &Resolved, key: &str) -> usize {
     usize::try_from(table.number(key)).expect("ranges fit a usize")
 }

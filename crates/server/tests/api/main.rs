@@ -5,6 +5,7 @@
 
 mod access;
 mod breakable;
+mod chat;
 mod commands;
 mod events;
 mod files;

@@ -30,8 +30,8 @@ const FEATURES: Features = Features {
     files: true,
     git: true,
     pty: false,
-    chat_claude_code: false,
-    stream: false,
+    chat_claude_code: true,
+    stream: true,
     approval: true,
     sandbox: false,
 };

@@ -7,12 +7,14 @@
 mod about;
 mod approvals;
 mod body;
+mod chat;
 mod error;
 mod file;
 mod path;
 mod place;
 mod query;
 mod rename;
+mod sessions;
 mod tree;
 
 use utoipa_axum::routes;
@@ -20,6 +22,8 @@ use utoipa_axum::routes;
 use crate::auth::{Access, Scope};
 use crate::routes::Routes;
 pub(crate) use error::{is_ours, method_not_allowed, render};
+pub(crate) use place::find_sessions;
+pub(crate) use sessions::Sessions;
 
 const USE: Access = Access::Workspace(Scope::Sandbox);
 
@@ -36,6 +40,9 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .add(USE, routes!(file::remove))
         .add(USE, routes!(rename::rename))
         .add(USE, routes!(rename::move_into))
+        .add(USE, routes!(sessions::route::list))
+        .add(USE, routes!(sessions::route::create))
+        .add(USE, routes!(chat::stream))
         .add(USE, routes!(approvals::request))
         .add(USE, routes!(approvals::pending))
         .add(USE, routes!(approvals::decide))

@@ -3,7 +3,7 @@
 use sandbank_channel::{ChannelError, RunnerClient};
 use sandbank_engine::{NetworkMode, WorkspaceId};
 use sandbank_orchestrator::{Attached, CreateRequest, OrchestratorError, SandboxKey};
-use sandbank_protocol::{FaultCode, WORKSPACE};
+use sandbank_protocol::{CommandSpec, CommandStatus, FaultCode, WORKSPACE};
 use serde_json::Map;
 
 use super::error::switched_off;
@@ -58,6 +58,28 @@ impl Place {
         }
     }
 
+    /// The one that is there already; none is made.
+    async fn existing(app: &App) -> Option<Self> {
+        Self::check(app).ok()?;
+        let key = key(&app.settings().workspace.name);
+        let found = app.orchestrator().find_key(&key).await.ok()??;
+        let attached = app.orchestrator().attach(&found.id).await.ok()?;
+        Some(Self { attached })
+    }
+
+    /// Whether there is one at all.
+    pub(super) fn check(app: &App) -> ApiResult<()> {
+        match app.settings().workspace.mode {
+            WorkspaceMode::Off => Err(switched_off()),
+            WorkspaceMode::Sandbox => Ok(()),
+        }
+    }
+
+    /// Starts a program; an id that is known attaches to it.
+    pub(super) async fn start(&self, spec: &CommandSpec) -> Result<CommandStatus, Refusal> {
+        Ok(self.attached.start(spec).await?.status)
+    }
+
     /// Makes an idempotent call, once more when the connection broke.
     pub(super) async fn run<T, F, A>(&self, call: F) -> Result<T, Refusal>
     where
@@ -76,6 +98,21 @@ impl Place {
         let client = RunnerClient::clone(&self.attached);
         Ok(call(client).await.map_err(OrchestratorError::from)?)
     }
+}
+
+/// Finds the sessions that an earlier daemon left: nobody may ever ask for them.
+pub(crate) fn find_sessions(app: &App) {
+    let app = app.clone();
+    tokio::spawn(async move {
+        if let Some(place) = Place::existing(&app).await {
+            let _ = app.workspace_sessions().look(&app, &place).await;
+        }
+    });
+}
+
+/// As tokens name it.
+pub(super) fn name(app: &App) -> &str {
+    app.settings().workspace.name.as_str()
 }
 
 /// As programs in the workspace see it.

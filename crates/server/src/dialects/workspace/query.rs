@@ -24,6 +24,15 @@ impl FromRequestParts<App> for Parameters {
 }
 
 impl Parameters {
+    pub(super) fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+
+    /// `1` or `true`.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        matches!(self.get(name), Some("1" | "true"))
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let known = self.0.iter().rev().find(|(known, _)| known == name);
         known.map(|(_, value)| value.as_str())

@@ -1,0 +1,309 @@
+//! `/ws/claude-stream`: a CLI agent in the workspace that speaks JSON lines, and everybody who
+//! listens to it.
+//!
+//! The program is the server's own template with checked parameters. Its lines are passed on as
+//! they are, so what it asks its user for reaches the user. Whoever comes back hears what was said
+//! meanwhile: the runner keeps it.
+
+mod begin;
+mod canned;
+mod input;
+mod lines;
+mod options;
+
+use axum::extract::State;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use rustix::process::Signal;
+use sandbank_channel::full_body;
+use sandbank_protocol::{Ending, SignalRequest};
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, timeout};
+
+use self::begin::Begun;
+use self::input::Action;
+use self::lines::{Lines, Said};
+use self::options::Options;
+use super::error::Detail;
+use super::place::Place;
+use super::query::Parameters;
+use super::sessions::Attachment;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiResult;
+use crate::limits::{
+    MAX_CHAT_MESSAGE_BYTES, SOCKET_HEARTBEAT, SOCKET_PATIENCE, SOCKET_SEND_PATIENCE,
+};
+
+/// Talk to an agent.
+#[utoipa::path(get, path = "/ws/claude-stream", tag = "workspace",
+    responses((status = 101), (status = "default", body = Detail)))]
+pub(super) async fn stream(
+    State(app): State<App>,
+    caller: Caller,
+    query: Parameters,
+    upgrade: WebSocketUpgrade,
+) -> ApiResult<Response> {
+    Place::check(&app)?;
+    let permit = app.streams().open()?;
+    let upgrade = upgrade.max_message_size(MAX_CHAT_MESSAGE_BYTES);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        let _permit = permit;
+        Conversation::hold(app, socket, &caller, &query).await;
+    }))
+}
+
+/// One client of one session.
+struct Conversation {
+    app: App,
+    socket: WebSocket,
+    session: Attachment,
+    program: Lines,
+    options: Options,
+    /// As the client knows the session.
+    session_id: String,
+    canned: bool,
+    /// The program has said something that was no complaint.
+    spoke: bool,
+    complaint: Option<String>,
+}
+
+const NOT_STARTED: &str = "the agent could not be started";
+
+/// As shells say that a program cannot be run, or is not there.
+const CANNOT_RUN: i32 = 126;
+const NOT_FOUND: i32 = 127;
+
+/// Why a conversation ends.
+enum End {
+    /// The client is gone, or does not read.
+    Gone,
+    /// There is no program to talk to.
+    Failed,
+    /// All is said.
+    Closed(&'static str),
+}
+
+impl Conversation {
+    async fn hold(app: App, mut socket: WebSocket, caller: &Caller, query: &Parameters) {
+        let begun = match begin::begin(&app, caller, query).await {
+            Ok(begun) => begun,
+            Err(error) => {
+                let text = json!({
+                    "type": "system", "subtype": "error", "message": error.message,
+                });
+                if send(&mut socket, &text.to_string()).await.is_ok() {
+                    close(&mut socket, close_code::ERROR, NOT_STARTED).await;
+                }
+                return;
+            }
+        };
+        let Begun { session, program, options, session_id, resumed, was_unknown } = begun;
+        let canned = query.is_set("test_events");
+        let mut this = Self {
+            app,
+            socket,
+            session,
+            program,
+            options,
+            session_id,
+            canned,
+            spoke: false,
+            complaint: None,
+        };
+        let end = this.talk(resumed, was_unknown).await;
+        match end {
+            Err(End::Closed(reason)) => close(&mut this.socket, close_code::NORMAL, reason).await,
+            Err(End::Failed) => close(&mut this.socket, close_code::ERROR, NOT_STARTED).await,
+            Ok(()) | Err(End::Gone) => {}
+        }
+    }
+
+    async fn talk(&mut self, resumed: bool, was_unknown: bool) -> Result<(), End> {
+        if was_unknown {
+            let message = "Session not found. Starting a new conversation.";
+            self.system("session_not_found", json!({ "message": message })).await?;
+        }
+        let settings = self.options.settings();
+        self.system("connected", json!({ "resumed": resumed, "settings": settings })).await?;
+        let mut notices = self.session.live.notices.subscribe();
+        let mut heard = Instant::now();
+        let mut beat = tokio::time::interval_at(heard + SOCKET_HEARTBEAT, SOCKET_HEARTBEAT);
+        loop {
+            tokio::select! {
+                said = self.program.next() => self.pass_on(said).await?,
+                notice = notices.recv() => match notice {
+                    Ok(notice) => send(&mut self.socket, &notice).await?,
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return Err(End::Closed("the session ended")),
+                },
+                message = self.socket.recv() => {
+                    heard = Instant::now();
+                    match message {
+                        Some(Ok(Message::Text(text))) => self.hear(&text).await?,
+                        Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
+                        Some(Ok(_)) => {}
+                    }
+                }
+                _ = beat.tick() => {
+                    if heard.elapsed() > SOCKET_HEARTBEAT + SOCKET_PATIENCE {
+                        return Err(End::Gone);
+                    }
+                    let ping = Message::Ping(Default::default());
+                    within(self.socket.send(ping)).await?;
+                }
+                () = self.app.shutdown().draining() => {
+                    close(&mut self.socket, close_code::RESTART, "the server is restarting").await;
+                    return Err(End::Gone);
+                }
+            }
+        }
+    }
+
+    async fn pass_on(&mut self, said: Said) -> Result<(), End> {
+        match said {
+            Said::Line { text, is_error: true, seq } => {
+                self.system("stderr", json!({ "message": text })).await?;
+                self.complaint = Some(text);
+                self.session.saw(seq);
+            }
+            Said::Line { text, is_error: false, seq } => {
+                self.spoke = true;
+                let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+                match is_json && text.starts_with('{') {
+                    true => send(&mut self.socket, &text).await?,
+                    false => self.tell(json!({ "type": "raw", "data": text })).await?,
+                }
+                self.session.saw(seq);
+            }
+            Said::Ended(ending) => return self.ended(&ending).await,
+        }
+        Ok(())
+    }
+
+    /// The program ended; it may have been started again for another client.
+    async fn ended(&mut self, ending: &Ending) -> Result<(), End> {
+        let live = self.session.live.clone();
+        // Whoever starts it again has this.
+        let turn = live.input.lock().await;
+        let command = live.command.borrow().clone();
+        drop(turn);
+        if command != *self.program.command() {
+            let place = Place::of(&self.app).await.map_err(|_| End::Gone)?;
+            let opened = Lines::open(self.app.clone(), place, command, 0).await;
+            self.program = opened.map_err(|_| End::Closed("the session ended"))?;
+            return Ok(());
+        }
+        self.app.workspace_sessions().forget(&live);
+        let code = ending.exit_code();
+        if let (Some(CANNOT_RUN | NOT_FOUND), false, Some(why)) =
+            (code, self.spoke, &self.complaint)
+        {
+            let message = format!("the agent could not be started: {why}");
+            self.system("error", json!({ "message": message })).await?;
+            return Err(End::Failed);
+        }
+        self.tell(json!({ "type": "result", "subtype": "exit", "exit_code": code })).await?;
+        Err(End::Closed("the agent ended"))
+    }
+
+    async fn hear(&mut self, text: &str) -> Result<(), End> {
+        if self.canned
+            && let Some(frames) = canned::frames(&input::user_text(text))
+        {
+            for frame in frames {
+                self.tell(frame).await?;
+            }
+            return Ok(());
+        }
+        match input::read(text) {
+            Action::Line(line) => self.write(&line).await,
+            Action::LineAndNotice(line, notices) => {
+                self.write(&line).await?;
+                for notice in notices {
+                    let _ = self.session.live.notices.send(notice.to_string().into());
+                }
+                Ok(())
+            }
+            Action::Reply(reply) => self.tell(reply).await,
+            Action::Interrupt => {
+                self.signal(Signal::INT).await;
+                self.system("interrupted", json!({})).await
+            }
+            Action::Restart => {
+                match begin::restart(&self.app, &self.session.live, &self.options).await {
+                    Ok(()) => self.system("restarted", json!({})).await,
+                    Err(error) => self.system("error", json!({ "message": error.message })).await,
+                }
+            }
+            Action::Nothing => Ok(()),
+        }
+    }
+
+    /// A line for the program; lines of several clients do not mix.
+    async fn write(&mut self, line: &Value) -> Result<(), End> {
+        let live = self.session.live.clone();
+        let _turn = live.input.lock().await;
+        let command = &live.command.borrow().clone();
+        let line: bytes::Bytes = format!("{line}\n").into();
+        let place = Place::of(&self.app).await.map_err(|_| End::Gone)?;
+        let written = async {
+            let status = place.run(|client| async move { client.command(command).await }).await?;
+            let offset = status.stdin_offset;
+            // Bytes that were accepted before the connection broke are skipped.
+            place
+                .run(|client| {
+                    let body = full_body(line.clone());
+                    async move { client.stdin(command, offset, false, body).await }
+                })
+                .await
+        };
+        match written.await {
+            Ok(_) => Ok(()),
+            Err(refusal) => {
+                let error: crate::error::ApiError = refusal.into();
+                self.system("error", json!({ "message": error.message })).await
+            }
+        }
+    }
+
+    async fn signal(&mut self, signal: Signal) {
+        let command = &self.session.live.command.borrow().clone();
+        let by = "the chat's user".to_owned();
+        let request = &SignalRequest { signal: signal.as_raw(), by, tree: false };
+        if let Ok(place) = Place::of(&self.app).await {
+            let _ = place.run(|client| async move { client.signal(command, request).await }).await;
+        }
+    }
+
+    async fn system(&mut self, subtype: &str, mut fields: Value) -> Result<(), End> {
+        fields["type"] = json!("system");
+        fields["subtype"] = json!(subtype);
+        if matches!(subtype, "connected" | "interrupted" | "restarted") {
+            fields["session_id"] = json!(self.session_id);
+        }
+        self.tell(fields).await
+    }
+
+    async fn tell(&mut self, frame: Value) -> Result<(), End> {
+        send(&mut self.socket, &frame.to_string()).await
+    }
+}
+
+async fn send(socket: &mut WebSocket, text: &str) -> Result<(), End> {
+    within(socket.send(Message::Text(Utf8Bytes::from(text)))).await
+}
+
+/// A client that takes nothing for so long is gone.
+async fn within(sent: impl Future<Output = Result<(), axum::Error>>) -> Result<(), End> {
+    match timeout(SOCKET_SEND_PATIENCE, sent).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(End::Gone),
+    }
+}
+
+async fn close(socket: &mut WebSocket, code: u16, reason: &'static str) {
+    let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
+    let _ = within(socket.send(Message::Close(Some(frame)))).await;
+}

@@ -1,0 +1,218 @@
+//! Terminals and chats that can be left and come back to.
+//!
+//! A session is a command of the workspace's runner, so neither a cut connection nor the daemon's
+//! end touches it. What is here is only who is attached right now, and how long a session without
+//! anybody is waited for; a daemon that has been started again finds the sessions in the runner.
+
+mod attachment;
+mod name;
+pub(super) mod route;
+mod token;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use sandbank_protocol::{CommandId, CommandState, CommandStatus};
+use serde::Serialize;
+use tokio::sync::{broadcast, watch};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+pub(super) use attachment::{Attachment, end};
+pub(super) use name::Name;
+pub(super) use token::{Kind, Purpose};
+
+use self::token::Keys;
+use super::place::{Place, Refusal};
+use crate::app::App;
+use crate::config::Secret;
+use crate::limits::SESSION_NOTICES;
+use crate::unix_time::now_ms;
+
+/// Every session that this daemon knows.
+pub(crate) struct Sessions {
+    keys: Keys,
+    live: Mutex<HashMap<Name, Arc<Live>>>,
+}
+
+/// One session.
+pub(super) struct Live {
+    pub(super) name: Name,
+    /// The program of now; another one when it was started again.
+    pub(super) command: watch::Sender<CommandId>,
+    /// What the server tells everybody who is attached.
+    pub(super) notices: broadcast::Sender<Arc<str>>,
+    /// Held by whoever writes to the program, so that lines of two clients do not mix.
+    pub(super) input: tokio::sync::Mutex<()>,
+    presence: Mutex<Presence>,
+}
+
+#[derive(Debug, Default)]
+struct Presence {
+    clients: usize,
+    /// Since when nobody is attached.
+    left: Option<Instant>,
+    /// The last frame that the one who left last was sent.
+    seen: u64,
+}
+
+/// What a client calls a session.
+pub(super) enum Asked {
+    /// Nothing: it wants a new one.
+    New,
+    /// A name of its own choosing.
+    Id(Uuid),
+    /// The session of a token that is good, and that token renewed.
+    Token(Uuid, String),
+    /// What is neither, or a token that is not good.
+    Unknown,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SessionView {
+    id: String,
+    /// `pty` or `stream`.
+    r#type: &'static str,
+    alive: bool,
+    clients: usize,
+    /// Of a terminal the bytes that are kept; of a chat 0.
+    history_count: u64,
+}
+
+impl Sessions {
+    pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        Self { keys: Keys::new(secrets), live: Mutex::default() }
+    }
+
+    pub(super) fn asked(&self, session_id: Option<&str>, purpose: Purpose<'_>) -> Asked {
+        let Some(text) = session_id.filter(|text| !text.is_empty()) else { return Asked::New };
+        if let Ok(id) = Uuid::try_parse(text) {
+            return Asked::Id(id);
+        }
+        let now = now_ms() / 1000;
+        let claims = self.keys.verify(text, purpose, now);
+        let session = claims.and_then(|claims| {
+            let id = Uuid::try_parse(&claims.sid).ok()?;
+            let renewed = self.keys.renew(&claims, now);
+            Some(Asked::Token(id, renewed.unwrap_or_else(|| text.to_owned())))
+        });
+        session.unwrap_or(Asked::Unknown)
+    }
+
+    /// For a client that chose no name itself.
+    pub(super) fn token(&self, id: Uuid, exec: &str, purpose: Purpose<'_>) -> String {
+        self.keys.issue(&id.to_string(), exec, purpose, now_ms() / 1000)
+    }
+
+    /// The session of that name, if its program runs.
+    pub(super) async fn find(
+        &self,
+        app: &App,
+        place: &Place,
+        name: &Name,
+    ) -> Result<Option<Arc<Live>>, Refusal> {
+        self.look(app, place).await?;
+        Ok(self.live().get(name).cloned())
+    }
+
+    /// Takes over what runs in the runner and is not known, and forgets what has ended.
+    pub(super) async fn look(
+        &self,
+        app: &App,
+        place: &Place,
+    ) -> Result<Vec<CommandStatus>, Refusal> {
+        let commands = place.run(|client| async move { client.commands().await }).await?;
+        let mut newest: HashMap<Name, (u32, &CommandStatus)> = HashMap::new();
+        for status in &commands {
+            let Some((name, generation)) = Name::of(&status.id) else { continue };
+            let known = newest.entry(name).or_insert((generation, status));
+            if generation >= known.0 {
+                *known = (generation, status);
+            }
+        }
+        for (name, (_, status)) in newest {
+            let known = self.live().get(&name).cloned();
+            match (known, &status.state) {
+                (None, CommandState::Running) => {
+                    let live = self.insert(name, status.id.clone());
+                    // Nobody may ever come back for it.
+                    attachment::wait_for_return(app.clone(), live);
+                }
+                (Some(live), CommandState::Ended { .. }) if *live.command.borrow() == status.id => {
+                    self.forget(&live);
+                }
+                _ => {}
+            }
+        }
+        Ok(commands)
+    }
+
+    pub(super) fn insert(&self, name: Name, command: CommandId) -> Arc<Live> {
+        let live = Arc::new(Live {
+            name: name.clone(),
+            command: watch::Sender::new(command),
+            notices: broadcast::Sender::new(SESSION_NOTICES),
+            input: tokio::sync::Mutex::new(()),
+            presence: Mutex::new(Presence { left: Some(Instant::now()), ..Presence::default() }),
+        });
+        self.live().insert(name, live.clone());
+        live
+    }
+
+    pub(super) fn forget(&self, live: &Live) {
+        self.live().remove(&live.name);
+    }
+
+    /// Of this kind, the longest abandoned first; those with clients last.
+    pub(super) fn of_kind(&self, kind: Kind) -> Vec<Arc<Live>> {
+        let mut live: Vec<Arc<Live>> =
+            self.live().values().filter(|live| live.name.kind == kind).cloned().collect();
+        live.sort_by_key(|live| live.left().map_or((true, None), |left| (false, Some(left))));
+        live
+    }
+
+    pub(super) async fn list(&self, app: &App, place: &Place) -> Result<Vec<SessionView>, Refusal> {
+        let commands = self.look(app, place).await?;
+        let live: Vec<Arc<Live>> = self.live().values().cloned().collect();
+        let view = |live: &Arc<Live>| {
+            let command = live.command.borrow().clone();
+            let status = commands.iter().find(|status| status.id == command);
+            let kept = |status: &CommandStatus| {
+                (status.stdout_bytes + status.stderr_bytes).saturating_sub(status.dropped_bytes)
+            };
+            let is_pty = live.name.kind == Kind::Pty;
+            SessionView {
+                id: live.name.id.to_string(),
+                r#type: if is_pty { "pty" } else { "stream" },
+                alive: status.is_some_and(|status| status.ending().is_none()),
+                clients: live.clients(),
+                history_count: status.filter(|_| is_pty).map_or(0, kept),
+            }
+        };
+        Ok(live.iter().map(view).collect())
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, HashMap<Name, Arc<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Live {
+    pub(super) fn clients(&self) -> usize {
+        self.presence().clients
+    }
+
+    pub(super) fn left(&self) -> Option<Instant> {
+        self.presence().left
+    }
+
+    /// Where the one who left last was.
+    pub(super) fn seen(&self) -> u64 {
+        self.presence().seen
+    }
+
+    fn presence(&self) -> std::sync::MutexGuard<'_, Presence> {
+        self.presence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

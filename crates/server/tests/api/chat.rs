@@ -1,0 +1,234 @@
+//! `/ws/claude-stream`, frame by frame, with a program that speaks as the agent does.
+
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::world::World;
+
+/// Says its arguments first, then each line that it is given; `die` ends it.
+const AGENT: &str = r#"
+printf '{"type":"system","subtype":"init","args":"%s"}\n' "$*"
+trap 'echo "{\"type\":\"interrupted\"}"' INT
+while true; do
+    if read -r line; then
+        case $line in
+            *die*) echo last words >&2; exit 7 ;;
+            *plain*) echo no json ;;
+            *) printf '{"type":"assistant","heard":%s}\n' "$line" ;;
+        esac
+    elif [ $? -le 128 ]; then
+        exit 0
+    fi
+done
+"#;
+
+struct Chat(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Chat {
+    async fn open(world: &World, query: &str) -> Self {
+        let url = format!("ws://127.0.0.1:{}/ws/claude-stream?{query}", world.address.port());
+        let mut request = url.into_client_request().unwrap();
+        let token = format!("Bearer {}", world.token);
+        request.headers_mut().insert("authorization", token.parse().unwrap());
+        Self(connect_async(request).await.unwrap().0)
+    }
+
+    async fn say(&mut self, message: Value) {
+        self.0.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    /// The next frame that is not a heartbeat; the close code when it is closed.
+    async fn next(&mut self) -> Result<Value, u16> {
+        loop {
+            let message = tokio::time::timeout(Duration::from_secs(20), self.0.next());
+            match message.await.expect("an answer in time") {
+                Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
+                Some(Ok(Message::Close(Some(frame)))) => return Err(frame.code.into()),
+                Some(Ok(Message::Close(None)) | Err(_)) | None => return Err(1006),
+                Some(Ok(_)) => {}
+            }
+        }
+    }
+
+    /// Skips to the first frame with this subtype or type.
+    async fn until(&mut self, word: &str) -> Value {
+        loop {
+            let frame = self.next().await.unwrap();
+            if frame["subtype"] == word || frame["type"] == word {
+                return frame;
+            }
+        }
+    }
+}
+
+async fn world() -> World {
+    let world =
+        World::with(&[("workspace.mode", "sandbox"), ("workspace.chat_command", "bash,agent.sh")])
+            .await;
+    let write = world.api.request("PUT", "/api/file?path=agent.sh");
+    write.json(&json!({ "content": AGENT })).send().await.unwrap().error_for_status().unwrap();
+    world
+}
+
+fn user(text: &str) -> Value {
+    json!({ "type": "user", "message": text })
+}
+
+#[tokio::test]
+async fn a_chat_is_begun_spoken_to_and_ends_with_its_program() {
+    let world = world().await;
+    let id = "11111111-1111-4111-8111-111111111111";
+    let mut chat = Chat::open(&world, &format!("session_id={id}&model=opus&max_turns=3")).await;
+    let connected = chat.next().await.unwrap();
+    assert_eq!(
+        connected,
+        json!({ "type": "system", "subtype": "connected", "session_id": id, "resumed": false,
+            "settings": { "model": "opus", "max_thinking_tokens": null } })
+    );
+    let init = chat.next().await.unwrap();
+    let args = init["args"].as_str().unwrap();
+    assert!(args.contains("--model opus") && args.contains("--max-turns 3"), "{args}");
+    assert!(args.contains(&format!("--session-id {id}")), "{args}");
+    chat.say(json!({ "type": "control", "subtype": "initialize", "capabilities": {} })).await;
+    assert_eq!(chat.next().await.unwrap()["subtype"], "echo");
+    chat.say(json!({ "type": "user", "message": "hi", "context_files": ["a.txt"] })).await;
+    let heard = chat.next().await.unwrap()["heard"]["message"]["content"].clone();
+    assert_eq!(
+        heard,
+        json!([{ "type": "text", "text": "@a.txt" }, { "type": "text", "text": "hi" }])
+    );
+    chat.say(user("plain")).await;
+    assert_eq!(chat.next().await.unwrap(), json!({ "type": "raw", "data": "no json" }));
+    let answer = json!({ "type": "control_response", "request_id": "r", "decision": "deny", "message": "no" });
+    chat.say(answer).await;
+    let heard = chat.next().await.unwrap()["heard"].clone();
+    assert_eq!(heard["response"]["response"], json!({ "behavior": "deny", "message": "no" }));
+    chat.say(json!({ "type": "ping" })).await;
+    assert_eq!(chat.next().await.unwrap(), json!({ "type": "pong" }));
+    chat.say(json!({ "type": "interrupt" })).await;
+    assert_eq!(chat.until("interrupted").await["session_id"], id);
+    chat.say(user("die")).await;
+    let stderr = chat.until("stderr").await;
+    assert_eq!(stderr["message"], "last words");
+    assert_eq!(
+        chat.next().await.unwrap(),
+        json!({ "type": "result", "subtype": "exit", "exit_code": 7 })
+    );
+    assert_eq!(chat.next().await, Err(1000));
+}
+
+#[tokio::test]
+async fn whoever_comes_back_hears_what_was_said_meanwhile_and_others_hear_it_too() {
+    let world = world().await;
+    let id = "22222222-2222-4222-8222-222222222222";
+    let query = format!("session_id={id}");
+    let mut first = Chat::open(&world, &query).await;
+    first.until("init").await;
+    let mut second = Chat::open(&world, &format!("{query}&resume=1")).await;
+    assert_eq!(second.next().await.unwrap()["resumed"], true);
+    assert_eq!(second.next().await.unwrap()["subtype"], "init");
+    second.say(user("one")).await;
+    for chat in [&mut first, &mut second] {
+        assert_eq!(chat.next().await.unwrap()["heard"]["message"]["content"][0]["text"], "one");
+    }
+    drop(second);
+    first.say(user("two")).await;
+    assert_eq!(first.next().await.unwrap()["type"], "assistant");
+    let list = world.api.request("GET", "/api/sessions").send().await.unwrap();
+    let list: Value = list.json().await.unwrap();
+    assert_eq!(
+        (&list["sessions"][0]["id"], &list["sessions"][0]["type"]),
+        (&json!(id), &json!("stream"))
+    );
+    drop(first);
+    // All of it, for a page that has nothing any more.
+    let mut back = Chat::open(&world, &format!("{query}&resume=1")).await;
+    assert_eq!(back.next().await.unwrap()["resumed"], true);
+    assert_eq!(back.next().await.unwrap()["subtype"], "init");
+    for text in ["one", "two"] {
+        assert_eq!(back.next().await.unwrap()["heard"]["message"]["content"][0]["text"], text);
+    }
+}
+
+#[tokio::test]
+async fn other_options_and_a_restart_mean_a_new_program_with_the_same_conversation() {
+    let world = world().await;
+    let id = "33333333-3333-4333-8333-333333333333";
+    let mut chat = Chat::open(&world, &format!("session_id={id}")).await;
+    chat.until("init").await;
+    chat.say(json!({ "type": "restart" })).await;
+    let mut init = None;
+    let mut restarted = false;
+    while init.is_none() || !restarted {
+        let frame = chat.next().await.unwrap();
+        match frame["subtype"].as_str() {
+            Some("init") => init = Some(frame),
+            Some("restarted") => restarted = true,
+            other => panic!("{other:?}"),
+        }
+    }
+    let args = init.unwrap()["args"].as_str().unwrap().to_owned();
+    assert!(args.contains(&format!("--resume {id}")), "{args}");
+    let mut other = Chat::open(&world, &format!("session_id={id}&mode=plan")).await;
+    assert_eq!(other.next().await.unwrap()["resumed"], false);
+    let args = other.next().await.unwrap()["args"].as_str().unwrap().to_owned();
+    assert!(args.contains("--permission-mode plan") && args.contains("--resume"), "{args}");
+    // The one who was there is with the new program, too.
+    assert!(chat.until("init").await["args"].as_str().unwrap().contains("plan"));
+}
+
+#[tokio::test]
+async fn a_token_is_good_for_its_session_and_what_is_none_begins_a_new_one() {
+    let world = world().await;
+    let mut chat = Chat::open(&world, "").await;
+    let token = chat.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(token.split('.').count(), 3, "{token}");
+    chat.until("init").await;
+    drop(chat);
+    let mut back = Chat::open(&world, &format!("session_id={token}")).await;
+    assert_eq!(back.next().await.unwrap()["resumed"], true);
+    let forged = format!("{}x", token);
+    let mut other = Chat::open(&world, &format!("session_id={forged}")).await;
+    assert_eq!(other.next().await.unwrap()["subtype"], "session_not_found");
+    let connected = other.next().await.unwrap();
+    assert_eq!(connected["resumed"], false);
+    assert_ne!(connected["session_id"], json!(token));
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_told_and_canned_frames_need_none() {
+    let world =
+        World::with(&[("workspace.mode", "sandbox"), ("workspace.chat_command", "no-such-agent")])
+            .await;
+    let mut chat = Chat::open(&world, "").await;
+    let error = chat.until("error").await;
+    assert!(error["message"].as_str().unwrap().contains("no-such-agent"), "{error}");
+    assert_eq!(chat.next().await, Err(1011));
+    let world = self::world().await;
+    let mut chat = Chat::open(&world, "test_events=1").await;
+    chat.until("init").await;
+    chat.say(user("__emit_permission__")).await;
+    assert_eq!(chat.next().await.unwrap()["request"]["subtype"], "can_use_tool");
+    chat.say(user("hello")).await;
+    assert_eq!(chat.next().await.unwrap()["type"], "assistant");
+}
+
+#[tokio::test]
+async fn a_chat_needs_a_token_and_its_own_origin() {
+    let world = world().await;
+    let url = format!("ws://127.0.0.1:{}/ws/claude-stream", world.address.port());
+    let refused = connect_async(&url).await.unwrap_err();
+    assert!(refused.to_string().contains("401"), "{refused}");
+    let mut request = url.into_client_request().unwrap();
+    let token = format!("Bearer {}", world.token);
+    request.headers_mut().insert("authorization", token.parse().unwrap());
+    request.headers_mut().insert("origin", "https://elsewhere.example".parse().unwrap());
+    let refused = connect_async(request).await.unwrap_err();
+    assert!(refused.to_string().contains("403"), "{refused}");
+}
