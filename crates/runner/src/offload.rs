@@ -5,26 +5,31 @@
 //! file operations holds here. When the reader goes away, the next finding is refused with
 //! [`Gone`] and the work ends.
 
-use std::cell::Cell;
 use std::io;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use sandbank_protocol::{Fault, FaultCode};
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::http::RunnerBody;
 use crate::limits::{
     FINDINGS_AHEAD, FINDINGS_BYTES, FINDINGS_PATIENCE, MAX_OFFLOADED, OFFLOAD_STACK_BYTES,
 };
 
-/// How much of it goes on.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Offload(Rc<Cell<usize>>);
+/// The places for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Offload(Arc<Semaphore>);
+
+impl Default for Offload {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_OFFLOADED)))
+    }
+}
 
 /// Nobody reads on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +42,6 @@ pub(crate) struct Findings {
     pending: Vec<u8>,
     sent: Instant,
 }
-
-struct Place(Rc<Cell<usize>>);
 
 impl Offload {
     /// Begins the work and returns what it will find as a body.
@@ -57,19 +60,11 @@ impl Offload {
         Ok(StreamBody::new(chunks).boxed_unsync())
     }
 
-    fn place(&self) -> Result<Place, Fault> {
-        if self.0.get() == MAX_OFFLOADED {
+    fn place(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        self.0.clone().try_acquire_owned().map_err(|_| {
             let message = format!("{MAX_OFFLOADED} searches and walks go on; wait for one to end");
-            return Err(Fault::new(FaultCode::LimitReached, message));
-        }
-        self.0.set(self.0.get() + 1);
-        Ok(Place(self.0.clone()))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+            Fault::new(FaultCode::LimitReached, message)
+        })
     }
 }
 
@@ -142,11 +137,6 @@ impl Drop for Findings {
     }
 }
 
-/// When work must stop, whatever it has found by then.
-pub(crate) fn deadline(limit: Duration) -> Instant {
-    Instant::now() + limit
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
@@ -172,7 +162,7 @@ mod tests {
             .map(|line| line["number"].as_u64().unwrap())
             .collect();
         assert!(numbers.iter().copied().eq(0..50_000));
-        assert_eq!(offload.0.get(), 0);
+        assert_eq!(offload.0.available_permits(), MAX_OFFLOADED);
     }
 
     #[tokio::test]
