@@ -25,7 +25,9 @@ use crate::limits::{
     STREAM_WINDOW_BYTES,
 };
 use crate::one_task::one_task;
-use crate::{ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body};
+use crate::{
+    ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body,
+};
 
 /// A byte stream to a port in the sandbox.
 pub type Tunnel = TokioIo<hyper::upgrade::Upgraded>;
@@ -251,7 +253,7 @@ impl RunnerClient {
     }
 
     /// A streamed answer of JSON lines, however long it takes once it has begun.
-    async fn records<T: DeserializeOwned>(
+    pub(crate) async fn records<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -291,7 +293,7 @@ impl RunnerClient {
         timed(limit, call).await?
     }
 
-    async fn call(
+    pub(crate) async fn call(
         &self,
         method: Method,
         path: &str,
@@ -339,7 +341,9 @@ fn fault(status: StatusCode, body: &[u8]) -> Fault {
     })
 }
 
-async fn json<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, ChannelError> {
+pub(crate) async fn json<T: DeserializeOwned>(
+    response: Response<Incoming>,
+) -> Result<T, ChannelError> {
     let body = bounded(response.into_body()).await?;
     serde_json::from_slice(&body).map_err(|error| ChannelError::violation(&error.to_string()))
 }
@@ -356,6 +360,6 @@ async fn timed<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, C
 }
 
 /// A path as part of a query.
-fn encode(path: &str) -> String {
+pub(crate) fn encode(path: &str) -> String {
     percent_encoded(path, b"/")
 }

@@ -157,3 +157,11 @@ pub(crate) const MAX_SEQUENCE_CHARS: usize = 4096;
 
 /// A longer field `path` of an upload's form is answered 400.
 pub(crate) const MAX_PATH_FIELD_BYTES: usize = 16 << 10;
+
+/// Versions named in one `If-Match`; more are answered 400.
+pub(crate) const MAX_CONDITION_TAGS: usize = 16;
+
+/// How far `files:tree` goes where the request does not say; the runner has the highest limits.
+pub(crate) const DEFAULT_TREE_DEPTH: u64 = 20;
+pub(crate) const DEFAULT_TREE_NODES: u64 = 10_000;
+pub(crate) const DEFAULT_TREE_MS: u64 = 5_000;
