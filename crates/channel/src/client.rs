@@ -253,7 +253,7 @@ impl RunnerClient {
     }
 
     /// A streamed answer of JSON lines, however long it takes once it has begun.
-    async fn records<T: DeserializeOwned>(
+    pub(crate) async fn records<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -293,7 +293,7 @@ impl RunnerClient {
         timed(limit, call).await?
     }
 
-    async fn call(
+    pub(crate) async fn call(
         &self,
         method: Method,
         path: &str,
@@ -341,7 +341,9 @@ fn fault(status: StatusCode, body: &[u8]) -> Fault {
     })
 }
 
-async fn json<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, ChannelError> {
+pub(crate) async fn json<T: DeserializeOwned>(
+    response: Response<Incoming>,
+) -> Result<T, ChannelError> {
     let body = bounded(response.into_body()).await?;
     serde_json::from_slice(&body).map_err(|error| ChannelError::violation(&error.to_string()))
 }
@@ -358,6 +360,6 @@ async fn timed<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, C
 }
 
 /// A path as part of a query.
-fn encode(path: &str) -> String {
+pub(crate) fn encode(path: &str) -> String {
     percent_encoded(path, b"/")
 }

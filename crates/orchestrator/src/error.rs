@@ -251,6 +251,7 @@ fn channel_code(error: &ChannelError) -> &'static str {
             FaultCode::Invalid => "invalid",
             FaultCode::NotFound => "not_found",
             FaultCode::Conflict => "conflict",
+            FaultCode::PreconditionFailed => "precondition_failed",
             FaultCode::OutsideWorkspace => "outside_workspace",
             FaultCode::WrongKind => "wrong_kind",
             FaultCode::PermissionDenied => "permission_denied",

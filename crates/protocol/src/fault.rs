@@ -24,6 +24,8 @@ pub enum FaultCode {
     NotFound,
     /// The id is taken by another spec, an offset leaves a gap, the target exists.
     Conflict,
+    /// What is there is not what the request expects.
+    PreconditionFailed,
     /// The path leads out of the workspace.
     OutsideWorkspace,
     /// A directory, device, socket or pipe where a regular file is needed, or the reverse.
@@ -50,6 +52,7 @@ impl FaultCode {
             Self::NotFound => 404,
             Self::Conflict | Self::WrongKind => 409,
             Self::Closed => 410,
+            Self::PreconditionFailed => 412,
             Self::LimitReached => 429,
             Self::Internal => 500,
             Self::Refused => 502,

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::FileTag;
+
 /// Response header of a raw read: the [`FileStat`] of what is being sent, as JSON.
 pub const FILE_STAT_HEADER: &str = "x-sandbank-stat";
 
@@ -23,6 +25,9 @@ pub struct FileStat {
     pub mode: u32,
     /// Unix time in milliseconds.
     pub modified_ms: i64,
+    /// Runners of earlier releases do not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<FileTag>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +63,24 @@ pub struct MoveRequest {
     pub to: String,
     #[serde(default)]
     pub overwrite: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyRequest {
+    pub from: String,
+    pub to: String,
+    #[serde(default)]
+    pub overwrite: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChmodRequest {
+    pub path: String,
+    /// The nine permission bits.
+    pub mode: u32,
+    /// Also everything below a directory.
+    #[serde(default)]
+    pub recursive: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

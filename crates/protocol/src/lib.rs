@@ -25,6 +25,9 @@
 //! | `POST /files/mkdir` | [`MkdirRequest`] | [`FileStat`] |
 //! | `POST /files/move` | [`MoveRequest`] | [`FileStat`] |
 //! | `DELETE /files?path=P&recursive=false` | | 204 |
+//! | `GET /files/tree?path=P&depth=N&nodes=N&time_ms=N&stat=false&hidden=true&sort=false` | | lines of [`TreeRecord`] |
+//! | `POST /files/copy` | [`CopyRequest`] | [`FileStat`]; a file, a link or a whole tree, all or nothing |
+//! | `POST /files/chmod` | [`ChmodRequest`] | [`FileStat`] |
 //! | `CONNECT 127.0.0.1:{port}` | | a tunnel to that port on any loopback or wildcard address |
 //! | `GET /stats` | | [`Stats`] |
 //!
@@ -37,6 +40,7 @@ pub mod egress;
 pub mod fault;
 pub mod file;
 pub mod file_batch;
+pub mod file_tag;
 pub mod frame;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -44,6 +48,7 @@ pub mod fuzzing;
 pub mod hello;
 mod percent;
 pub mod stats;
+pub mod tree;
 
 pub use command::{
     CommandId, CommandSpec, CommandState, CommandStatus, Ending, InvalidCommandId,
@@ -56,12 +61,15 @@ pub use config::{
 };
 pub use fault::{Fault, FaultCode};
 pub use file::{
-    DirListing, FILE_STAT_HEADER, FileEntry, FileKind, FileStat, MkdirRequest, MoveRequest, Written,
+    ChmodRequest, CopyRequest, DirListing, FILE_STAT_HEADER, FileEntry, FileKind, FileStat,
+    MkdirRequest, MoveRequest, Written,
 };
+pub use file_tag::{FileTag, InvalidFileTag};
 pub use frame::{Frame, FrameDecoder, FrameError, StreamKind};
 pub use hello::{Hello, PROTOCOL_VERSION};
 pub use percent::percent_encoded;
 pub use stats::Stats;
+pub use tree::{TreeEnd, TreeEndLine, TreeEntry, TreeLimit, TreeRecord};
 
 /// The workspace's own path in every sandbox on every engine.
 pub const WORKSPACE: &str = "/vercel/sandbox/workspace";

@@ -3,13 +3,13 @@
 //! A step down is one name, opened from the directory's own descriptor without following a link
 //! or entering another mount, so a walk stays in the tree it began in whatever is swapped under it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use rustix::fs::{AtFlags, FileType, OFlags, RawDir, ResolveFlags, fstat, statat};
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir, ResolveFlags, fstat, readlinkat, statat};
 use rustix::io::Errno;
 use sandbank_protocol::{FileKind, FileStat};
 
@@ -59,6 +59,15 @@ impl Directory {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(describe(&stat))),
             Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno).at(&self.path.join(name)),
+        }
+    }
+
+    /// Where a symbolic link points; none when it is none by now.
+    pub fn read_link(&self, name: &OsStr) -> Result<Option<OsString>, RootedError> {
+        match readlinkat(&self.fd, name, Vec::new()) {
+            Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
+            Err(Errno::NOENT | Errno::INVAL) => Ok(None),
             Err(errno) => Err(errno).at(&self.path.join(name)),
         }
     }

@@ -22,7 +22,7 @@ pub enum RootedError {
     NotEmpty(RelPath),
     #[error("the root directory itself cannot be replaced, moved or removed")]
     IsRoot,
-    #[error("{0} cannot be moved into itself")]
+    #[error("{0} cannot be moved or copied into itself")]
     IntoItself(RelPath),
     #[error("permission denied for {0}")]
     PermissionDenied(RelPath),
@@ -37,6 +37,15 @@ pub enum RootedError {
     /// Somebody kept changing the tree during the operation; trying again may help.
     #[error("{0} kept changing during the operation")]
     Contended(RelPath),
+    /// A condition of the request does not hold.
+    #[error("{0} is not the version that was expected")]
+    Changed(RelPath),
+    /// More entries than an operation takes, or than can be remembered.
+    #[error("there is too much in {0}")]
+    TooWide(RelPath),
+    /// Nobody waits for the result any more.
+    #[error("the work on {0} was given up")]
+    Abandoned(RelPath),
     #[error("too many files are open to reach {0}")]
     TooManyOpenFiles(RelPath),
     #[error("the kernel answered {source} for {path}")]
@@ -44,6 +53,31 @@ pub enum RootedError {
 }
 
 impl RootedError {
+    /// What it is about; none when it is the root.
+    pub fn path(&self) -> Option<&RelPath> {
+        match self {
+            Self::IsRoot => None,
+            Self::NotFound(path)
+            | Self::AlreadyExists(path)
+            | Self::Escapes(path)
+            | Self::WrongKind { path, .. }
+            | Self::NotADirectory(path)
+            | Self::NotEmpty(path)
+            | Self::IntoItself(path)
+            | Self::PermissionDenied(path)
+            | Self::ReadOnly(path)
+            | Self::StorageFull(path)
+            | Self::FileTooLarge(path)
+            | Self::PathTooLong(path)
+            | Self::Contended(path)
+            | Self::Changed(path)
+            | Self::TooWide(path)
+            | Self::Abandoned(path)
+            | Self::TooManyOpenFiles(path)
+            | Self::Kernel { path, .. } => Some(path),
+        }
+    }
+
     pub(crate) fn from_errno(errno: Errno, path: &RelPath) -> Self {
         let path = path.clone();
         match errno {

@@ -11,11 +11,19 @@
 
 mod batch;
 mod children;
+mod chmod;
+mod contents;
+mod copy;
+mod copy_tree;
+mod descent;
+mod draft;
 mod error;
+mod expected;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod limits;
+mod links;
 mod list;
 mod mkdir;
 mod path;
@@ -26,9 +34,11 @@ mod rename;
 mod resolve;
 mod root;
 mod stat;
+mod walk;
 
 pub use batch::Batch;
 pub use error::RootedError;
+pub use expected::Expected;
 pub use list::{Directory, Entry, Names};
 pub use path::{InvalidPath, RelPath, RootNames};
 pub use pending::PendingFile;
@@ -37,5 +47,6 @@ pub use remove::Removal;
 pub use rename::Overwrite;
 pub use root::Root;
 pub use stat::Links;
+pub use walk::{Order, Visit, Visitor, walk};
 
-pub use sandbank_protocol::{FileKind, FileStat};
+pub use sandbank_protocol::{FileKind, FileStat, FileTag};

@@ -24,5 +24,20 @@ pub(crate) const REMOVAL_HELD_DIRECTORIES: usize = 64;
 /// [`crate::RootedError::Contended`].
 pub(crate) const REMOVAL_RETRIES: u32 = 4096;
 
+/// Directory descriptors that a walk or a copy holds on each side; deeper trees are reopened on the
+/// way up.
+pub(crate) const WALK_HELD_DIRECTORIES: usize = 64;
+
+/// Names of directories that a walk remembers to enter them later, or of all entries of one
+/// directory in order to sort them; beyond it the directory is told as unreadable.
+pub(crate) const WALK_NAMES_BYTES: usize = 64 << 20;
+
+/// Entries of one copy or one change of modes; beyond it the operation fails as
+/// [`crate::RootedError::TooWide`].
+pub(crate) const MAX_TREE_ENTRIES: u64 = 1_000_000;
+
+/// Bytes copied between two looks whether the copy is still wanted.
+pub(crate) const COPY_BYTES_PER_LOOK: u64 = 8 << 20;
+
 /// Bytes of directory entries read at once.
 pub(crate) const DIRECTORY_BUFFER_BYTES: usize = 32 * 1024;

@@ -65,6 +65,11 @@ impl Root {
 }
 
 impl Directory {
+    /// As it was opened.
+    pub fn path(&self) -> &RelPath {
+        &self.path
+    }
+
     /// Up to `limit` names; reading stops there.
     pub fn names(&self, limit: usize) -> Result<Names, RootedError> {
         let mut buffer = [MaybeUninit::uninit(); DIRECTORY_BUFFER_BYTES];

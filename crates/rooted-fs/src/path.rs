@@ -96,6 +96,12 @@ impl RelPath {
         Self(path)
     }
 
+    /// Whether this is what is at `other`, or below it.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        let rest = self.0.strip_prefix(other.0.as_slice());
+        other.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    }
+
     /// The directory and the name in it; none for the root itself.
     pub fn split(&self) -> Option<(RelPath, &OsStr)> {
         if self.is_root() {
@@ -143,6 +149,11 @@ impl RootNames {
         let mut names = vec![trimmed(own.as_ref())];
         names.extend(aliases.into_iter().map(|alias| trimmed(alias.as_ref())));
         Self(names)
+    }
+
+    /// Of a root that no absolute path leads to.
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
     }
 
     /// What follows the longest matching name; none when the path is not below the root.

@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, ResolveFlags, fchmod, fstat, openat2, renameat, statat, unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, fchmod, fstat, openat2, renameat_with,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -19,7 +20,7 @@ use sandbank_protocol::{FileKind, FileStat};
 use crate::error::At;
 use crate::limits::TEMPORARY_NAME_ATTEMPTS;
 use crate::stat::describe;
-use crate::{RelPath, Root, RootedError};
+use crate::{Expected, RelPath, Root, RootedError};
 
 const DEFAULT_MODE: u32 = 0o644;
 
@@ -33,6 +34,7 @@ pub struct PendingFile {
     /// Present until the temporary name is gone or handed on.
     temporary: Option<OsString>,
     mode: u32,
+    expected: Expected,
 }
 
 impl Root {
@@ -41,7 +43,18 @@ impl Root {
     /// `mode` is cut to the nine permission bits. Without it the mode of the file being replaced
     /// stays, or a new file gets 0644.
     pub fn create(&self, path: &RelPath, mode: Option<u32>) -> Result<PendingFile, RootedError> {
+        self.create_if(path, mode, Expected::Anything)
+    }
+
+    /// The same in the place of what is expected there, both now and when it is put in place.
+    pub fn create_if(
+        &self,
+        path: &RelPath,
+        mode: Option<u32>,
+        expected: Expected,
+    ) -> Result<PendingFile, RootedError> {
         let (directory, name) = path.split().ok_or(RootedError::IsRoot)?;
+        self.require(path, &expected)?;
         let parent = self.make_directories(&directory)?;
         let replaced = replaceable(&parent, name, path)?;
         let mode = mode.or(replaced).unwrap_or(DEFAULT_MODE) & 0o777;
@@ -53,6 +66,7 @@ impl Root {
             file,
             temporary: Some(temporary),
             mode,
+            expected,
         })
     }
 }
@@ -75,8 +89,16 @@ impl PendingFile {
         // A special file that came meanwhile must not vanish; a lost race here only replaces
         // what the sandbox itself just put there.
         replaceable(&self.parent, &self.name, &self.path)?;
+        self.expected.check(&self.parent, &self.name, &self.path)?;
         let temporary = self.temporary.as_ref().expect("only commit and stage take it");
-        renameat(&self.parent, temporary, &self.parent, &self.name).at(&self.path)?;
+        let flags = match self.expected {
+            Expected::Nothing => RenameFlags::NOREPLACE,
+            _ => RenameFlags::empty(),
+        };
+        match renameat_with(&self.parent, temporary, &self.parent, &self.name, flags) {
+            Err(Errno::EXIST) => return Err(RootedError::Changed(self.path.clone())),
+            answer => answer.at(&self.path)?,
+        }
         self.temporary = None;
         fstat(&self.file).at(&self.path).map(|stat| describe(&stat))
     }
@@ -116,7 +138,7 @@ pub(crate) fn replaceable(
     }
 }
 
-fn create_temporary(parent: &OwnedFd) -> Result<(OsString, OwnedFd), Errno> {
+pub(crate) fn create_temporary(parent: &OwnedFd) -> Result<(OsString, OwnedFd), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -131,7 +153,7 @@ fn create_temporary(parent: &OwnedFd) -> Result<(OsString, OwnedFd), Errno> {
     answer
 }
 
-fn random_name() -> Result<OsString, Errno> {
+pub(crate) fn random_name() -> Result<OsString, Errno> {
     let mut random = [0u8; 12];
     getrandom(&mut random, GetRandomFlags::empty())?;
     let mut name = String::from(".sandbank-");

@@ -75,9 +75,7 @@ impl Root {
         let (directory, name) = path.split().ok_or(RootedError::IsRoot)?;
         let parent = self.resolve_directory(&directory)?;
         statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).at(path)?;
-        let mut removal = Removal { path: path.clone(), parent, levels: Vec::new(), retries: 0 };
-        removal.enter_top(name).map_err(|errno| removal.failure(errno))?;
-        Ok(removal)
+        Removal::begin(parent, name, path)
     }
 
     /// Removes whatever is at `path`, all at once.
@@ -89,6 +87,17 @@ impl Root {
 }
 
 impl Removal {
+    /// Of `name` in `parent`; the path is for messages.
+    pub(crate) fn begin(
+        parent: OwnedFd,
+        name: &OsStr,
+        path: &RelPath,
+    ) -> Result<Self, RootedError> {
+        let mut removal = Self { path: path.clone(), parent, levels: Vec::new(), retries: 0 };
+        removal.enter_top(name).map_err(|errno| removal.failure(errno))?;
+        Ok(removal)
+    }
+
     /// Does a bounded piece of the work; true when everything is gone.
     pub fn step(&mut self) -> Result<bool, RootedError> {
         let Some(level) = self.levels.len().checked_sub(1) else { return Ok(true) };

@@ -1,7 +1,7 @@
 //! What is at a path.
 
 use rustix::fs::{FileType, OFlags, Stat, fstat};
-use sandbank_protocol::{FileKind, FileStat};
+use sandbank_protocol::{FileKind, FileStat, FileTag};
 
 use crate::error::At;
 use crate::{RelPath, Root, RootedError};
@@ -31,6 +31,20 @@ pub(crate) fn describe(stat: &Stat) -> FileStat {
         modified_ms: (stat.st_mtime as i64)
             .saturating_mul(1000)
             .saturating_add(stat.st_mtime_nsec as i64 / 1_000_000),
+        tag: Some(tag(stat)),
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
+fn tag(stat: &Stat) -> FileTag {
+    let nanoseconds =
+        |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    FileTag {
+        device: stat.st_dev as u64,
+        inode: stat.st_ino as u64,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        modified_ns: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+        changed_ns: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
     }
 }
 

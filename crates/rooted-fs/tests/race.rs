@@ -5,16 +5,19 @@
 
 mod playground;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use playground::{CANARY, Playground};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use sandbank_rooted_fs::{Links, Overwrite, RootedError};
+use sandbank_rooted_fs::{
+    Directory, FileKind, Links, Order, Overwrite, RootedError, Visit, Visitor, walk,
+};
 
 const ROUNDS: u32 = 6_000;
 
@@ -139,4 +142,74 @@ fn deletes_and_moves_never_reach_the_outside() {
     drop(attacker);
     assert!(removed > 0, "the control: some removals succeed");
     play.assert_outside_untouched();
+}
+
+/// Nothing of what a copy made, or modes changed, is outside or from outside.
+#[test]
+fn copies_walks_and_modes_never_reach_the_outside() {
+    let (play, mut pairs) = battlefield();
+    play.write("tree/sub/canary", b"inside");
+    symlink(play.outside(""), play.inside("tree/sublink")).unwrap();
+    symlink("../../outside/canary", play.inside("tree/link")).unwrap();
+    play.write("tree/file", b"inside");
+    pairs.push((play.inside("tree/sub"), play.inside("tree/sublink")));
+    pairs.push((play.inside("tree/file"), play.inside("tree/link")));
+    let before = fs::metadata(play.outside("canary")).unwrap().permissions();
+    let attacker = Attacker::start(pairs);
+    let (mut copied, mut changed, mut walked) = (0, 0, 0);
+    for round in 0..ROUNDS / 8 {
+        let to = play.path("copy");
+        for from in ["tree", "dir/canary", "file"] {
+            if play.root.copy(&play.path(from), &to, Overwrite::No, &|| true).is_ok() {
+                copied += 1;
+                assert_inside(&play.inside("copy"));
+                play.root.remove_all(&to).unwrap();
+            }
+        }
+        let _ =
+            play.root.copy(&play.path("file"), &play.path("dir/copied"), Overwrite::Yes, &|| true);
+        let mode = if round % 2 == 0 { 0o755 } else { 0o700 };
+        for (path, recursive) in [("tree", true), ("dir/canary", false), ("file", false)] {
+            let answer = play.root.chmod(&play.path(path), mode, recursive, &|| true);
+            changed += u32::from(answer.is_ok());
+        }
+        let mut count = Count(0);
+        walk(play.root.open_directory(&play.path("tree")).unwrap(), Order::Found, &mut count);
+        walked += count.0;
+    }
+    drop(attacker);
+    assert!(copied > 0 && changed > 0 && walked > 0, "the control: {copied} {changed} {walked}");
+    play.assert_outside_untouched();
+    assert_eq!(fs::metadata(play.outside("canary")).unwrap().permissions(), before);
+}
+
+/// Counts entries, and fails at one that has the canary's size.
+struct Count(u32);
+
+impl Visitor for Count {
+    fn entry(&mut self, dir: &Directory, _: usize, name: &OsStr, kind: FileKind) -> Visit {
+        self.0 += 1;
+        if kind == FileKind::File
+            && let Ok(file) = dir.open_file(name)
+        {
+            assert_ne!(file.stat().size, CANARY.len() as u64, "looked at the outside");
+        }
+        Visit::Go
+    }
+
+    fn failed(&mut self, _: RootedError) -> Visit {
+        Visit::Go
+    }
+}
+
+/// No file of the tree has the canary's content.
+fn assert_inside(path: &Path) {
+    let kind = fs::symlink_metadata(path).unwrap().file_type();
+    if kind.is_file() {
+        assert_ne!(fs::read(path).unwrap(), CANARY, "{path:?} is from outside");
+    } else if kind.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            assert_inside(&entry.unwrap().path());
+        }
+    }
 }

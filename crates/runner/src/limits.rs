@@ -149,6 +149,23 @@ pub(crate) const MAX_LIST_TEXT_BYTES: usize = 2 << 20;
 pub(crate) const LIST_ENTRIES_PER_TURN: usize = 256;
 pub(crate) const REMOVAL_STEPS_PER_TURN: u32 = 16;
 
+/// Entries, depth, time and bytes of one walk, whatever it asks for; at the limit its end says so.
+pub(crate) const MAX_TREE_NODES: u64 = 1_000_000;
+pub(crate) const MAX_TREE_DEPTH: u64 = 256;
+pub(crate) const MAX_TREE_TIME: Duration = Duration::from_secs(30);
+pub(crate) const MAX_TREE_BYTES: u64 = 512 << 20;
+
+/// The same without being asked for.
+pub(crate) const DEFAULT_TREE_NODES: u64 = 10_000;
+pub(crate) const DEFAULT_TREE_DEPTH: u64 = 20;
+pub(crate) const DEFAULT_TREE_TIME: Duration = Duration::from_secs(5);
+
+/// Entries of a walk between two looks at the clock.
+pub(crate) const TREE_NODES_PER_LOOK: u64 = 256;
+
+/// Directories named that a walk or an archive could not read; further ones are only counted.
+pub(crate) const MAX_NAMED_PATHS: usize = 20;
+
 /// Files of one `write-many`; one more refuses them all with `limit_reached`.
 pub(crate) const MAX_BATCH_FILES: u64 = 10_000;
 

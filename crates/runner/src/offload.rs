@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use sandbank_protocol::{Fault, FaultCode};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::http::RunnerBody;
 use crate::limits::{
@@ -60,6 +60,22 @@ impl Offload {
         Ok(StreamBody::new(chunks).boxed_unsync())
     }
 
+    /// Begins the work and waits for its answer. The work is told whether anybody still does.
+    pub(crate) async fn answer<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let _place = self.place()?;
+        let (sender, receiver) = oneshot::channel();
+        thread(name, move || {
+            let answer = work(&|| !sender.is_closed());
+            let _ = sender.send(answer);
+        })?;
+        let lost = |_| Err(Fault::new(FaultCode::Internal, "the work ended without an answer"));
+        receiver.await.unwrap_or_else(lost)
+    }
+
     fn place(&self) -> Result<OwnedSemaphorePermit, Fault> {
         self.0.clone().try_acquire_owned().map_err(|_| {
             let message = format!("{MAX_OFFLOADED} searches and walks go on; wait for one to end");
@@ -95,6 +111,12 @@ impl Findings {
     pub(crate) fn record(&mut self, record: &impl Serialize) -> Result<(), Gone> {
         serde_json::to_writer(&mut self.pending, record).expect("protocol types are plain data");
         self.pending.push(b'\n');
+        self.send_some()
+    }
+
+    /// Adds what `write` appends to the bytes before it.
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Gone> {
+        write(&mut self.pending);
         self.send_some()
     }
 
@@ -186,6 +208,24 @@ mod tests {
         assert_eq!(fault.code, FaultCode::LimitReached);
         bodies.pop();
         assert!(offload.begin("test", endless).is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_waited_for_and_work_that_nobody_waits_for_is_told_so() {
+        let offload = Offload::default();
+        let answer = offload.answer("test", |wanted| Ok(wanted()));
+        assert_eq!(answer.await, Ok(true));
+        let (told, ended) = channel();
+        let endless = offload.answer("test", move |wanted| {
+            while wanted() {
+                std::thread::yield_now();
+            }
+            told.send(()).unwrap();
+            Ok(())
+        });
+        let patience = std::time::Duration::from_millis(10);
+        assert!(tokio::time::timeout(patience, endless).await.is_err());
+        tokio::task::spawn_blocking(move || ended.recv().unwrap()).await.unwrap();
     }
 
     #[tokio::test]

@@ -77,7 +77,7 @@ async fn route(runner: &Runner, request: Request<Incoming>) -> Result<Response<R
     let first = request.uri().path().split('/').nth(1).unwrap_or_default();
     match first {
         "commands" => commands::routes::handle(request, &runner.commands, &runner.counters).await,
-        "files" => files::handle(request, &runner.workspace).await,
+        "files" => files::handle(request, &runner.workspace, &runner.offload).await,
         "environment" if request.method() == Method::PUT => {
             let variables = http::read_json(request.into_body()).await?;
             runner.commands.set_environment(variables).map(|()| http::no_content())

@@ -204,3 +204,11 @@ pub(crate) const SOCKET_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a WebSocket's client may take nothing; then its connection is closed.
 pub(crate) const SOCKET_SEND_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Versions named in one `If-Match`; more are answered 400.
+pub(crate) const MAX_CONDITION_TAGS: usize = 16;
+
+/// How far `files:tree` goes where the request does not say; the runner has the highest limits.
+pub(crate) const DEFAULT_TREE_DEPTH: u64 = 20;
+pub(crate) const DEFAULT_TREE_NODES: u64 = 10_000;
+pub(crate) const DEFAULT_TREE_MS: u64 = 5_000;

@@ -18,7 +18,9 @@ pub(crate) fn refuse(error: RootedError) -> Fault {
         E::IsRoot | E::IntoItself(_) | E::PathTooLong(_) => FaultCode::Invalid,
         E::PermissionDenied(_) | E::ReadOnly(_) => FaultCode::PermissionDenied,
         E::StorageFull(_) => FaultCode::StorageFull,
-        E::FileTooLarge(_) | E::TooManyOpenFiles(_) => FaultCode::LimitReached,
+        E::FileTooLarge(_) | E::TooManyOpenFiles(_) | E::TooWide(_) => FaultCode::LimitReached,
+        E::Changed(_) => FaultCode::PreconditionFailed,
+        E::Abandoned(_) => FaultCode::Closed,
         E::Kernel { .. } => FaultCode::Internal,
     };
     Fault::new(code, error.to_string())

@@ -4,7 +4,10 @@
 //! contact with the file system to `rooted-fs`. Long copies give way to other requests after each
 //! piece, because the runner has one thread.
 
+mod chmod;
+mod copy;
 pub(crate) mod fault;
+mod json_text;
 mod list;
 mod mkdir;
 pub(crate) mod query;
@@ -13,6 +16,7 @@ mod remove;
 mod rename;
 mod replace;
 mod stat;
+mod tree;
 mod upload;
 mod write_at;
 mod write_many;
@@ -29,6 +33,7 @@ use sandbank_protocol::{Fault, FaultCode, RunnerConfig};
 use sandbank_rooted_fs::{RelPath, Root};
 
 use crate::http::{self, RunnerBody};
+use crate::offload::Offload;
 use fault::refuse_path;
 use query::Query;
 
@@ -78,6 +83,7 @@ impl AsFd for Workspace {
 pub(crate) async fn handle(
     request: Request<Incoming>,
     workspace: &Rc<Workspace>,
+    offload: &Offload,
 ) -> Result<Response<RunnerBody>, Fault> {
     let (head, body) = request.into_parts();
     let query = Query::parse(head.uri.query().unwrap_or_default())?;
@@ -93,6 +99,9 @@ pub(crate) async fn handle(
         (&Method::GET, "/files/list") => list::handle(workspace, query).await,
         (&Method::POST, "/files/mkdir") => mkdir::handle(workspace, query, body).await,
         (&Method::POST, "/files/move") => rename::handle(workspace, query, body).await,
+        (&Method::GET, "/files/tree") => tree::handle(workspace, offload, query),
+        (&Method::POST, "/files/copy") => copy::handle(workspace, offload, query, body).await,
+        (&Method::POST, "/files/chmod") => chmod::handle(workspace, offload, query, body).await,
         (method, path) => Err(http::no_route(method, path)),
     }
 }

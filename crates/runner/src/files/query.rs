@@ -3,7 +3,8 @@
 //! Values are bytes: a file name need not be UTF-8. A parameter that is unknown, repeated or
 //! wrongly encoded refuses the request instead of being ignored.
 
-use sandbank_protocol::{Fault, FaultCode};
+use sandbank_protocol::{Fault, FaultCode, InvalidFileTag};
+use sandbank_rooted_fs::Expected;
 
 #[derive(Debug)]
 pub(crate) struct Query(Vec<(String, Vec<u8>)>);
@@ -46,10 +47,31 @@ impl Query {
 
     /// `true` or `false`; false when absent.
     pub(crate) fn flag(&mut self, name: &str) -> Result<bool, Fault> {
+        self.flag_or(name, false)
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag_or(&mut self, name: &str, absent: bool) -> Result<bool, Fault> {
         match self.take(name).as_deref() {
-            None | Some(b"false") => Ok(false),
+            None => Ok(absent),
+            Some(b"false") => Ok(false),
             Some(b"true") => Ok(true),
             Some(_) => Err(invalid(format!("the parameter {name:?} is neither true nor false"))),
+        }
+    }
+
+    /// `if_tag`: what must be there for a change, as versions with commas between them, `any` or
+    /// `none`.
+    pub(crate) fn expected(&mut self) -> Result<Expected, Fault> {
+        let Some(value) = self.take("if_tag") else { return Ok(Expected::Anything) };
+        let text = std::str::from_utf8(&value).unwrap_or_default();
+        match text {
+            "any" => Ok(Expected::Something),
+            "none" => Ok(Expected::Nothing),
+            tags => match tags.split(',').map(str::parse).collect() {
+                Ok(tags) => Ok(Expected::Version(tags)),
+                Err(InvalidFileTag) => Err(invalid("if_tag is not a version of a file".into())),
+            },
         }
     }
 
@@ -93,6 +115,19 @@ mod tests {
         assert_eq!(query.number("offset").unwrap(), Some(12));
         assert!(query.flag("recursive").unwrap());
         assert!(query.finish().is_ok());
+    }
+
+    #[test]
+    fn what_must_be_there_is_named_by_version() {
+        let expected = |text: &str| Query::parse(text).unwrap().expected();
+        assert_eq!(expected("path=a"), Ok(Expected::Anything));
+        assert_eq!(expected("if_tag=none"), Ok(Expected::Nothing));
+        assert_eq!(expected("if_tag=any"), Ok(Expected::Something));
+        let Ok(Expected::Version(tags)) = expected("if_tag=1-2-3-4-5,1-2-3-4-6") else { panic!() };
+        assert_eq!(tags.len(), 2);
+        for odd in ["if_tag=", "if_tag=*", "if_tag=1-2-3-4-5,", "if_tag=%ff"] {
+            assert!(expected(odd).is_err(), "{odd}");
+        }
     }
 
     #[test]

@@ -15,7 +15,9 @@ pub(super) async fn handle(
 ) -> Result<Response<RunnerBody>, Fault> {
     let path = workspace.path_of(&mut query)?;
     let recursive = query.flag("recursive")?;
+    let expected = query.expected()?;
     query.finish()?;
+    workspace.root.require(&path, &expected).map_err(refuse)?;
     if !recursive {
         workspace.root.remove(&path).map_err(refuse)?;
         return Ok(http::no_content());

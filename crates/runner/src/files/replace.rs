@@ -17,8 +17,9 @@ pub(super) async fn handle(
 ) -> Result<Response<RunnerBody>, Fault> {
     let path = workspace.path_of(&mut query)?;
     let mode = query.number("mode")?.map(file_mode).transpose()?;
+    let expected = query.expected()?;
     query.finish()?;
-    let mut file = workspace.root.create(&path, mode).map_err(refuse)?;
+    let mut file = workspace.root.create_if(&path, mode, expected).map_err(refuse)?;
     let mut upload = Upload::new(body);
     while let Some(chunk) = upload.chunk().await? {
         file.write_all(&chunk).map_err(refuse)?;

@@ -3,6 +3,7 @@
 use hyper::Response;
 use hyper::body::Incoming;
 use sandbank_protocol::{Fault, FaultCode};
+use sandbank_rooted_fs::RootedError;
 
 use super::Workspace;
 use super::fault::refuse;
@@ -17,8 +18,17 @@ pub(super) async fn handle(
 ) -> Result<Response<RunnerBody>, Fault> {
     let path = workspace.path_of(&mut query)?;
     let mut offset = query.number("offset")?.unwrap_or(0);
+    let expected = query.expected()?;
     query.finish()?;
-    let file = workspace.root.open_write(&path).map_err(refuse)?;
+    let file = match workspace.root.open_write(&path) {
+        Err(RootedError::NotFound(path)) if !expected.is_met_by(None) => {
+            return Err(refuse(RootedError::Changed(path)));
+        }
+        file => file.map_err(refuse)?,
+    };
+    if !expected.is_met_by(Some(file.stat())) {
+        return Err(refuse(RootedError::Changed(path)));
+    }
     let size = file.stat().size;
     if offset > size {
         // A hole would hide that bytes of a resumed upload were lost.

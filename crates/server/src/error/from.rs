@@ -154,6 +154,7 @@ fn refused(fault: &Fault) -> ApiError {
         FaultCode::PermissionDenied => (StatusCode::FORBIDDEN, "permission_denied"),
         FaultCode::NotFound => (StatusCode::NOT_FOUND, "not_found"),
         FaultCode::Conflict => (StatusCode::CONFLICT, "conflict"),
+        FaultCode::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "precondition_failed"),
         FaultCode::WrongKind => (StatusCode::CONFLICT, "wrong_kind"),
         FaultCode::Closed => (StatusCode::GONE, "closed"),
         FaultCode::LimitReached => (StatusCode::TOO_MANY_REQUESTS, "limit_reached"),
@@ -165,6 +166,9 @@ fn refused(fault: &Fault) -> ApiError {
     match fault.code {
         FaultCode::LimitReached => {
             ApiError { retryable: true, retry_after: Some(RETRY_SOON), ..error }
+        }
+        FaultCode::PreconditionFailed => {
+            error.with_hint("read the file again: nothing was changed, and its ETag is another now")
         }
         FaultCode::StorageFull => error.with_hint("delete files in the workspace"),
         _ => error,

@@ -24,5 +24,6 @@ mod session_cwd;
 mod sessions;
 mod shutdown;
 mod tokens;
+mod whole_trees;
 mod workspace;
 mod world;

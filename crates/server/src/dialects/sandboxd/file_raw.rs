@@ -16,6 +16,7 @@ use sandbank_protocol::{FileKind, FileStat};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::conditions::condition;
 use super::file_tree::StatView;
 use super::files::PathQuery;
 use super::path_rule;
@@ -46,9 +47,14 @@ pub(super) async fn download(
             attached.run(|client| async move { client.read_file(path, range).await }).await?;
         return Ok(whole(&headers, attached, file));
     }
-    let stat = attached.run(|client| async move { client.stat(path).await }).await?;
-    let grant =
-        if range_applies(&headers, &etag(&stat)) { wanted.grant(stat.size) } else { Grant::Whole };
+    // Of what a read would give: a link's own size says nothing.
+    let nothing = ByteRange { offset: 0, length: Some(0) };
+    let looked =
+        attached.run(|client| async move { client.read_file(path, nothing).await }).await?;
+    let stat = looked.stat.clone();
+    drop(looked);
+    let applies = range_applies(&headers, etag(&stat).as_ref());
+    let grant = if applies { wanted.grant(stat.size) } else { Grant::Whole };
     let range = match grant {
         Grant::Unsatisfiable => return Ok(unsatisfiable(stat.size)),
         Grant::Whole => ByteRange::default(),
@@ -84,9 +90,9 @@ pub(super) async fn describe(
 
 fn whole(headers: &HeaderMap, attached: Attached, file: FileDownload) -> Response {
     let stat = file.stat.clone();
-    if is_known(headers, &etag(&stat)) {
+    if let Some(etag) = etag(&stat).filter(|etag| is_known(headers, etag)) {
         let mut response = StatusCode::NOT_MODIFIED.into_response();
-        response.headers_mut().insert(header::ETAG, etag(&stat));
+        response.headers_mut().insert(header::ETAG, etag);
         return response;
     }
     let mut response = Body::from_stream(chunks(attached, file, stat.size)).into_response();
@@ -128,15 +134,17 @@ fn mark(headers: &mut HeaderMap, stat: &FileStat, length: u64) {
     headers.insert(header::CONTENT_TYPE, OCTETS);
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    headers.insert(header::ETAG, etag(stat));
+    if let Some(etag) = etag(stat) {
+        headers.insert(header::ETAG, etag);
+    }
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     headers.insert(header::CONTENT_SECURITY_POLICY, INERT);
 }
 
-/// Changes whenever size or time do, which is as much as the file system tells.
-fn etag(stat: &FileStat) -> HeaderValue {
-    let text = format!("\"{:x}-{:x}\"", stat.size, stat.modified_ms);
-    HeaderValue::from_str(&text).expect("hexadecimal digits")
+/// None from a runner that does not tell versions: a guess could pass for another version.
+fn etag(stat: &FileStat) -> Option<HeaderValue> {
+    let tag = stat.tag?;
+    Some(HeaderValue::from_str(&format!("\"{tag}\"")).expect("hexadecimal digits"))
 }
 
 /// Exactly `length` bytes: a file that grows is cut, one that shrinks breaks the transfer off.
@@ -174,29 +182,35 @@ pub(super) struct UploadQuery {
     offset: Option<u64>,
 }
 
-/// Write a file: replaced as a whole when the body is complete, or in place from an offset.
+/// Write a file: replaced as a whole when the body is complete, or in place from an offset. With
+/// `If-Match` only in the place of that version, with `If-None-Match: *` only where nothing is; else
+/// it is answered 412 and nothing has changed.
 #[utoipa::path(put, path = "/v1/sandboxes/{id}/files", tag = "files",
-    params(("id" = String, Path), UploadQuery),
+    params(("id" = String, Path), UploadQuery, ("if-match" = Option<String>, Header),
+        ("if-none-match" = Option<String>, Header)),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 200, body = StatView), (status = "default", body = ErrorBody)))]
 pub(super) async fn upload(
     State(app): State<App>,
     SandboxPath(id): SandboxPath,
     Query(query): Query<UploadQuery>,
+    headers: HeaderMap,
     upload: Upload,
 ) -> ApiResult<Reply<StatView>> {
     let path = path_rule::any(&query.path)?;
+    let condition = condition(&headers)?;
+    let condition = condition.as_deref();
     let mode = query.mode.as_deref().map(octal).transpose()?;
     let attached = app.orchestrator().attach(&id).await?;
     let (body, fault) = upload.into_parts();
     let result = match query.offset {
-        Some(offset) => attached.write_file_at(path, offset, body).await,
-        None => attached.write_file(path, mode, body).await,
+        Some(offset) => attached.write_file_at_if(path, offset, condition, body).await,
+        None => attached.write_file_if(path, mode, condition, body).await,
     };
     Ok(Reply(fault.or(result)?.into()))
 }
 
-fn octal(text: &str) -> ApiResult<u32> {
+pub(super) fn octal(text: &str) -> ApiResult<u32> {
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
     mode.ok_or_else(|| {
         ApiError::bad_request("bad_mode", "mode must be permission bits in octal, like 0644")
@@ -214,18 +228,20 @@ pub(super) struct RemoveQuery {
     recursive: bool,
 }
 
-/// Delete a file or a directory.
+/// Delete a file or a directory, with `If-Match` only that version.
 #[utoipa::path(delete, path = "/v1/sandboxes/{id}/files", tag = "files",
-    params(("id" = String, Path), RemoveQuery),
+    params(("id" = String, Path), RemoveQuery, ("if-match" = Option<String>, Header)),
     responses((status = 200, body = Done), (status = "default", body = ErrorBody)))]
 pub(super) async fn remove(
     State(app): State<App>,
     SandboxPath(id): SandboxPath,
     Query(query): Query<RemoveQuery>,
+    headers: HeaderMap,
 ) -> ApiResult<Reply<Done>> {
     let path = path_rule::any(&query.path)?;
+    let condition = condition(&headers)?;
     let attached = app.orchestrator().attach(&id).await?;
-    attached.remove(path, query.recursive).await?;
+    attached.remove_if(path, query.recursive, condition.as_deref()).await?;
     Ok(Done::reply())
 }
 

@@ -1,7 +1,7 @@
 //! The workspace as a tree: what is there, and moving it about.
 
 use axum::extract::State;
-use sandbank_protocol::{DirListing, FileKind, FileStat, MkdirRequest, MoveRequest};
+use sandbank_protocol::{DirListing, FileKind, FileStat, FileTag, MkdirRequest, MoveRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,12 +23,16 @@ pub(super) struct StatView {
     /// Permission bits.
     mode: u32,
     modified_ms: i64,
+    /// Of this version; in quotes it is the file's ETag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    tag: Option<FileTag>,
 }
 
 impl From<FileStat> for StatView {
     fn from(stat: FileStat) -> Self {
-        let FileStat { kind, size, mode, modified_ms } = stat;
-        Self { kind, size, mode, modified_ms }
+        let FileStat { kind, size, mode, modified_ms, tag } = stat;
+        Self { kind, size, mode, modified_ms, tag }
     }
 }
 

@@ -8,6 +8,7 @@ mod command_tail;
 mod command_view;
 pub(super) mod command_watch;
 mod commands;
+mod conditions;
 mod containment;
 mod create;
 mod daemon;
@@ -16,8 +17,10 @@ mod doctor;
 mod environment;
 mod events;
 mod file_batch;
+mod file_copy;
 mod file_raw;
 mod file_tree;
+mod file_walk;
 mod files;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -105,6 +108,9 @@ fn own_files(routes: Routes) -> Routes {
         .add(OWN_READ, routes!(file_tree::list))
         .add(OWN, routes!(file_tree::mkdir))
         .add(OWN, routes!(file_tree::rename))
+        .add(OWN_READ, routes!(file_walk::tree))
+        .add(OWN, routes!(file_copy::copy))
+        .add(OWN, routes!(file_copy::chmod))
 }
 
 fn own_daemon(routes: Routes) -> Routes {
