@@ -253,7 +253,7 @@ impl RunnerClient {
     }
 
     /// A streamed answer of JSON lines, however long it takes once it has begun.
-    async fn records<T: DeserializeOwned>(
+    pub(crate) async fn records<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -358,6 +358,6 @@ async fn timed<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, C
 }
 
 /// A path as part of a query.
-fn encode(path: &str) -> String {
+pub(crate) fn encode(path: &str) -> String {
     percent_encoded(path, b"/")
 }

@@ -14,6 +14,7 @@ mod one_task;
 mod output;
 pub mod pipe;
 mod records;
+mod search;
 
 pub use client::{ByteRange, RunnerClient, Tunnel};
 pub use download::FileDownload;

@@ -25,6 +25,8 @@
 //! | `POST /files/mkdir` | [`MkdirRequest`] | [`FileStat`] |
 //! | `POST /files/move` | [`MoveRequest`] | [`FileStat`] |
 //! | `DELETE /files?path=P&recursive=false` | | 204 |
+//! | `GET /search/names?pattern=P&kind=glob&path=P&case=smart&depth=N&limit=N&hidden=false&ignored=false&sort=path` | | lines of [`NameRecord`] |
+//! | `POST /search/text` | [`TextSearch`] | lines of [`TextRecord`] |
 //! | `CONNECT 127.0.0.1:{port}` | | a tunnel to that port on any loopback or wildcard address |
 //! | `GET /stats` | | [`Stats`] |
 //!
@@ -43,6 +45,7 @@ pub mod frame;
 pub mod fuzzing;
 pub mod hello;
 mod percent;
+pub mod search;
 pub mod stats;
 
 pub use command::{
@@ -61,6 +64,10 @@ pub use file::{
 pub use frame::{Frame, FrameDecoder, FrameError, StreamKind};
 pub use hello::{Hello, PROTOCOL_VERSION};
 pub use percent::percent_encoded;
+pub use search::{
+    FoundLine, FoundName, NamePattern, NameRecord, NameSearch, NameSearchEnd, NameSearchTally,
+    SearchCase, SearchCut, SearchOrder, SkippedFiles, TextRecord, TextSearch, TextSearchTally,
+};
 pub use stats::Stats;
 
 /// The workspace's own path in every sandbox on every engine.
