@@ -19,8 +19,8 @@ use sandbank_test_support::Seeded;
 use searching::{ripgrep, search, text};
 use serde_json::Value;
 
-const TREES: u64 = 25;
-const SEARCHES: usize = 12;
+const TREES: u64 = 10;
+const SEARCHES: usize = 10;
 
 const DIRECTORIES: [&str; 9] = ["src", "a", "b", "docs", "target", ".hid", "build", "gen", "sub"];
 const NAMES: [&[u8]; 14] = [
@@ -97,7 +97,7 @@ fn pick<'a, T: ?Sized>(random: &mut Seeded, from: &[&'a T]) -> &'a T {
 fn content(random: &mut Seeded) -> Vec<u8> {
     let mut content = Vec::new();
     let line_end: &[u8] = if random.below(4) == 0 { b"\r\n" } else { b"\n" };
-    let lines = [0, 1, 5, 30, 3_000][random.below(5) as usize];
+    let lines = [0, 1, 5, 5, 30, 30, 30, 3_000][random.below(8) as usize];
     for _ in 0..random.below(lines + 1) {
         for _ in 0..random.below(6) {
             content.extend_from_slice(pick(random, &WORDS).as_bytes());
@@ -293,8 +293,9 @@ async fn the_same_is_found_as_by_ripgrep() {
             let mut theirs = said_by_ripgrep(&rg, &workspace, &wanted, &options);
             let found = search(&client, &wanted).await;
             let mut ours: BTreeSet<Said> = found.records.iter().map(said_by_us).collect();
-            if wanted.word {
-                // Ripgrep 13 tells wrong places of words: those behind a match, within it.
+            if wanted.word || wanted.multiline {
+                // Ripgrep 13 looks for the places again in a part of the text, and so finds the
+                // beginnings of words and lines where none are.
                 (theirs, ours) = (without_places(theirs), without_places(ours));
             }
             assert_eq!(ours.len(), found.records.len(), "something was said twice");

@@ -35,6 +35,7 @@ mod range;
 pub(super) mod reconnect;
 mod sandbox_view;
 mod sandboxes;
+mod search;
 mod signals;
 mod stats_view;
 mod stdin;
@@ -105,6 +106,8 @@ fn own_files(routes: Routes) -> Routes {
         .add(OWN_READ, routes!(file_tree::list))
         .add(OWN, routes!(file_tree::mkdir))
         .add(OWN, routes!(file_tree::rename))
+        .add(OWN_READ, routes!(search::names))
+        .add(OWN_READ, routes!(search::text))
 }
 
 fn own_daemon(routes: Routes) -> Routes {
