@@ -14,6 +14,7 @@ mod one_task;
 mod output;
 pub mod pipe;
 mod records;
+mod search;
 mod tree;
 
 pub use client::{ByteRange, RunnerClient, Tunnel};

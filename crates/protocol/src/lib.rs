@@ -28,6 +28,8 @@
 //! | `GET /files/tree?path=P&depth=N&nodes=N&time_ms=N&stat=false&hidden=true&sort=false` | | lines of [`TreeRecord`] |
 //! | `POST /files/copy` | [`CopyRequest`] | [`FileStat`]; a file, a link or a whole tree, all or nothing |
 //! | `POST /files/chmod` | [`ChmodRequest`] | [`FileStat`] |
+//! | `GET /search/names?pattern=P&kind=glob&path=P&case=smart&depth=N&limit=N&hidden=false&ignored=false&sort=path` | | lines of [`NameRecord`] |
+//! | `POST /search/text` | [`TextSearch`] | lines of [`TextRecord`] |
 //! | `CONNECT 127.0.0.1:{port}` | | a tunnel to that port on any loopback or wildcard address |
 //! | `GET /stats` | | [`Stats`] |
 //!
@@ -47,6 +49,7 @@ pub mod frame;
 pub mod fuzzing;
 pub mod hello;
 mod percent;
+pub mod search;
 pub mod stats;
 pub mod tree;
 
@@ -68,6 +71,10 @@ pub use file_tag::{FileTag, InvalidFileTag};
 pub use frame::{Frame, FrameDecoder, FrameError, StreamKind};
 pub use hello::{Hello, PROTOCOL_VERSION};
 pub use percent::percent_encoded;
+pub use search::{
+    FoundLine, FoundName, NamePattern, NameRecord, NameSearch, NameSearchEnd, NameSearchTally,
+    SearchCase, SearchCut, SearchOrder, SkippedFiles, TextRecord, TextSearch, TextSearchTally,
+};
 pub use stats::Stats;
 pub use tree::{TreeEnd, TreeEndLine, TreeEntry, TreeLimit, TreeRecord};
 

@@ -232,3 +232,72 @@ pub(crate) const FINDINGS_PATIENCE: Duration = Duration::from_millis(10);
 
 /// Such pieces on their way to the reader; at the limit the work waits.
 pub(crate) const FINDINGS_AHEAD: usize = 4;
+
+/// Threads of one search; fewer where there are fewer processors, or none is to be had.
+pub(crate) const MAX_SEARCH_THREADS: usize = 8;
+
+/// Matches of one search: what a request gets that does not say, and the most it may ask for. Then
+/// it is cut with the reason `limit`.
+pub(crate) const SEARCH_MATCHES: u64 = 10_000;
+pub(crate) const MAX_SEARCH_MATCHES: u64 = 1_000_000;
+
+/// The same of its time; the reason is `time`.
+pub(crate) const SEARCH_TIME: Duration = Duration::from_secs(30);
+pub(crate) const MAX_SEARCH_TIME: Duration = Duration::from_secs(300);
+
+/// Entries that one search looks at; then it is cut with the reason `nodes`.
+pub(crate) const MAX_SEARCH_NODES: u64 = 2_000_000;
+
+/// Bytes of file content that one search reads; then it is cut with the reason `bytes`.
+pub(crate) const MAX_SEARCH_BYTES: u64 = 64 << 30;
+
+/// Names of one directory, and the paths of directories that wait for their turn; a search that
+/// needs more is cut with the reason `nodes`.
+pub(crate) const MAX_SEARCH_LISTING_BYTES: usize = 32 << 20;
+pub(crate) const MAX_SEARCH_QUEUE_BYTES: usize = 16 << 20;
+
+/// Directories held open on the way down by a search in order; others are opened again.
+pub(crate) const SEARCH_HELD_DIRECTORIES: usize = 32;
+
+/// Longest pattern, and longest and most globs and types; more are refused as invalid.
+pub(crate) const MAX_PATTERN_BYTES: usize = 64 << 10;
+pub(crate) const MAX_GLOB_BYTES: usize = 4 << 10;
+pub(crate) const MAX_GLOBS: usize = 100;
+
+/// A compiled pattern, refused as invalid above it, and the states one thread keeps of it, which
+/// are forgotten above it.
+pub(crate) const MAX_REGEX_BYTES: usize = 8 << 20;
+pub(crate) const MAX_REGEX_STATES_BYTES: usize = 2 << 20;
+pub(crate) const MAX_REGEX_NESTING: u32 = 100;
+
+/// Larger files are skipped and counted; a request may ask for less.
+pub(crate) const MAX_SEARCHED_FILE_BYTES: u64 = 4 << 30;
+
+/// Files up to this size are read at once; it is as much as the searcher looks through for a NUL
+/// before its first match.
+pub(crate) const SEARCH_WHOLE_FILE_BYTES: usize = 64 << 10;
+
+/// Longest line that is searched, and largest file where matches go over lines; longer ones count as
+/// too large.
+pub(crate) const MAX_SEARCHED_LINE_BYTES: usize = 8 << 20;
+
+/// Text of one found line: what a request gets that does not say, and the most it may ask for.
+/// Lines are cut there.
+pub(crate) const FOUND_LINE_BYTES: u64 = 2 << 10;
+pub(crate) const MAX_FOUND_LINE_BYTES: u64 = 64 << 10;
+
+/// Matches told of one line; then it is said that there are more.
+pub(crate) const MAX_LINE_RANGES: usize = 1_000;
+
+/// Lines of context on each side; more are refused as invalid.
+pub(crate) const MAX_CONTEXT_LINES: u64 = 1_000;
+
+/// Findings of one file that wait for its end; above it the others wait for this file's end.
+pub(crate) const MAX_WAITING_FINDINGS_BYTES: usize = 256 << 10;
+
+/// Largest ignore-file, and all that hold at once in one search; others are not heeded.
+pub(crate) const MAX_IGNORE_FILE_BYTES: usize = 128 << 10;
+pub(crate) const MAX_IGNORE_BYTES: usize = 512 << 10;
+
+/// Files searched between two looks at the clock and at the reader.
+pub(crate) const FILES_PER_LOOK: u32 = 32;

@@ -19,6 +19,7 @@ mod prepare;
 mod privileges;
 mod pty;
 mod reaper;
+mod search;
 mod server;
 mod signals;
 mod spawn;

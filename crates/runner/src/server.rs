@@ -23,7 +23,7 @@ use crate::limits::{
     STREAM_WINDOW_BYTES,
 };
 use crate::offload::Offload;
-use crate::{stats, tunnel};
+use crate::{search, stats, tunnel};
 
 /// What requests work on.
 pub(crate) struct Runner {
@@ -78,6 +78,7 @@ async fn route(runner: &Runner, request: Request<Incoming>) -> Result<Response<R
     match first {
         "commands" => commands::routes::handle(request, &runner.commands, &runner.counters).await,
         "files" => files::handle(request, &runner.workspace, &runner.offload).await,
+        "search" => search::handle(request, &runner.workspace, &runner.offload).await,
         "environment" if request.method() == Method::PUT => {
             let variables = http::read_json(request.into_body()).await?;
             runner.commands.set_environment(variables).map(|()| http::no_content())

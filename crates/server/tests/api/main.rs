@@ -20,6 +20,7 @@ mod logs;
 mod process_engine;
 mod raw_files;
 mod sandboxes;
+mod searches;
 mod session_cwd;
 mod sessions;
 mod shutdown;

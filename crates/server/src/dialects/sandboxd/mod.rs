@@ -38,6 +38,7 @@ mod range;
 pub(super) mod reconnect;
 mod sandbox_view;
 mod sandboxes;
+mod search;
 mod signals;
 mod stats_view;
 mod stdin;
@@ -111,6 +112,8 @@ fn own_files(routes: Routes) -> Routes {
         .add(OWN_READ, routes!(file_walk::tree))
         .add(OWN, routes!(file_copy::copy))
         .add(OWN, routes!(file_copy::chmod))
+        .add(OWN_READ, routes!(search::names))
+        .add(OWN_READ, routes!(search::text))
 }
 
 fn own_daemon(routes: Routes) -> Routes {
