@@ -13,8 +13,9 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(crate) const BREAKER_FAILURES: u32 = 5;
 pub(crate) const BREAKER_RECOVERY: Duration = Duration::from_secs(30);
 
-/// Failures closer together count as one: a connection that breaks fails all its requests at once.
-pub(crate) const FAILURE_SPACING: Duration = Duration::from_millis(250);
+/// Failures closer together count as one: a connection that breaks fails all its requests at once,
+/// and while a service is started again many callers find it missing.
+pub(crate) const FAILURE_SPACING: Duration = Duration::from_secs(1);
 
 /// Largest body of a request to another machine; a longer one is refused before it leaves, and by
 /// the service.
