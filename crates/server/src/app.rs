@@ -13,7 +13,7 @@ use sandbank_store::Store;
 use crate::auth::{self, Gate};
 use crate::config::{Secret, Settings};
 use crate::data_dir_health::DataDirHealth;
-use crate::dialects::sessions;
+use crate::dialects::Dialect;
 use crate::error::ApiError;
 use crate::images::ImageNames;
 use crate::limits::WAIT_SILENCE;
@@ -105,13 +105,7 @@ impl App {
 
     pub(crate) fn router(&self) -> Router {
         let not_found = || async { ApiError::route_not_found() };
-        // sandboxd knows only paths that are there and paths that are not.
-        let other_method = |uri: Uri| async move {
-            match sessions::is_ours(uri.path()) {
-                true => sessions::method_not_allowed(),
-                false => ApiError::route_not_found(),
-            }
-        };
+        let other_method = |uri: Uri| async move { Dialect::of(uri.path()).method_not_allowed() };
         dialects::routes(openapi::base())
             .router
             .fallback(not_found)

@@ -157,3 +157,18 @@ pub(crate) const MAX_SEQUENCE_CHARS: usize = 4096;
 
 /// A longer field `path` of an upload's form is answered 400.
 pub(crate) const MAX_PATH_FIELD_BYTES: usize = 16 << 10;
+
+/// A longer file is answered 413 by `/api/file`, which holds it in memory.
+pub(crate) const MAX_WORKSPACE_FILE_BYTES: u64 = 10 << 20;
+
+/// Links of a directory whose targets are looked at side by side for `/api/tree`.
+pub(crate) const LINKS_AT_ONCE: usize = 16;
+
+/// A longer approval request is answered 413; a longer reason of a decision is cut.
+pub(crate) const MAX_APPROVAL_BYTES: usize = 64 << 10;
+
+/// Further requests for approval are answered 429 while so many wait.
+pub(crate) const MAX_PENDING_APPROVALS: usize = 100;
+
+/// Of decided approvals, the newest are kept.
+pub(crate) const MAX_DECIDED_APPROVALS: usize = 1_000;

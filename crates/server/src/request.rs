@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tracing::Instrument;
 
-use crate::dialects::sessions;
+use crate::dialects::Dialect;
 use crate::error::ApiError;
 use crate::limits::MAX_REQUEST_ID_BYTES;
 
@@ -23,7 +23,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) async fn identify(request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let method = request.method().clone();
-    let in_sessions = sessions::is_ours(request.uri().path());
+    let dialect = Dialect::of(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let begin = Instant::now();
     let span = tracing::info_span!("request", request_id = %id);
@@ -33,19 +33,16 @@ pub(crate) async fn identify(request: Request, next: Next) -> Response {
         span.in_scope(|| tracing::error!(panic = text, "a handler panicked"));
         ApiError::internal().into_response()
     });
-    finish(&mut response, &id, in_sessions);
+    finish(&mut response, &id, dialect);
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     span.in_scope(|| log(&method, route, response.status(), begin));
     response
 }
 
-fn finish(response: &mut Response, id: &str, in_sessions: bool) {
+fn finish(response: &mut Response, id: &str, dialect: Dialect) {
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         let earlier = std::mem::take(response.headers_mut());
-        *response = match in_sessions {
-            true => sessions::render(&error, id),
-            false => error.render(id),
-        };
+        *response = dialect.render(&error, id);
         for (name, value) in &earlier {
             response.headers_mut().entry(name).or_insert(value.clone());
         }

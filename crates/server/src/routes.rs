@@ -12,7 +12,7 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::app::App;
 use crate::auth::{Access, Scope};
-use crate::dialects::sessions;
+use crate::dialects::Dialect;
 use crate::verb_path;
 
 pub(crate) struct Routes {
@@ -53,16 +53,17 @@ impl Routes {
 
 impl AccessTable {
     /// Unknown routes need what their dialect's would, so that they tell nothing: the sessions' a
-    /// token, sandboxd's one off loopback.
+    /// token, sandboxd's one off loopback, the workspace's one where it is not opened.
     pub(crate) fn of(&self, method: &Method, route: Option<&str>, path: &str) -> Access {
         let known = route.and_then(|route| self.0.get(route));
         let wanted = if method == Method::HEAD { &Method::GET } else { method };
         let find = |method: &Method| {
             known?.iter().find(|(known, _)| known == method).map(|(_, access)| *access)
         };
-        find(method).or_else(|| find(wanted)).unwrap_or(match sessions::is_ours(path) {
-            true => Access::Sessions(Scope::ReadOnly),
-            false => Access::Sandboxd(Scope::ReadOnly),
+        find(method).or_else(|| find(wanted)).unwrap_or_else(|| match Dialect::of(path) {
+            Dialect::Own => Access::Sandboxd(Scope::ReadOnly),
+            Dialect::Sessions => Access::Sessions(Scope::ReadOnly),
+            Dialect::Workspace => Access::Workspace(Scope::ReadOnly),
         })
     }
 }
@@ -93,6 +94,6 @@ fn requirements(access: Access) -> Vec<SecurityRequirement> {
     match access {
         Access::Public => Vec::new(),
         Access::Sandboxd(_) => [SecurityRequirement::default()].into_iter().chain(token).collect(),
-        Access::Token(_) | Access::Sessions(_) => token.to_vec(),
+        Access::Token(_) | Access::Sessions(_) | Access::Workspace(_) => token.to_vec(),
     }
 }

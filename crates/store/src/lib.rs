@@ -4,6 +4,7 @@
 //! and decides nothing: which change follows from which event is the orchestrator's business.
 //! Writes go through one connection, so writers queue here instead of colliding in SQLite.
 
+mod approvals;
 mod claim;
 mod column;
 mod error;
@@ -17,6 +18,7 @@ mod post_mortems;
 mod sandboxes;
 mod tokens;
 
+pub use approvals::{ApprovalRow, Approvals, Decided, Decision};
 pub use error::StoreError;
 pub use events::{Event, Events};
 pub use migrations::SCHEMA_VERSION;

@@ -8,9 +8,10 @@ use sqlx::{Row, SqlitePool};
 use crate::StoreError;
 
 /// Applied in order, each once, each in a transaction of its own. Never edit one that shipped.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_workspaces.sql"),
+    include_str!("../migrations/0003_approvals.sql"),
 ];
 
 /// The schema that this version reads and writes.

@@ -11,7 +11,9 @@ use sqlx::{Connection, SqliteConnection, SqlitePool};
 
 use crate::claim::Claim;
 use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, READERS};
-use crate::{Events, Ports, PostMortems, Sandboxes, StoreError, Tokens, instance, migrations};
+use crate::{
+    Approvals, Events, Ports, PostMortems, Sandboxes, StoreError, Tokens, instance, migrations,
+};
 
 /// The daemon's database. Cheap to clone.
 #[derive(Clone)]
@@ -93,6 +95,10 @@ impl Store {
 
     pub fn tokens(&self) -> Tokens<'_> {
         Tokens { db: &self.inner }
+    }
+
+    pub fn approvals(&self) -> Approvals<'_> {
+        Approvals { db: &self.inner }
     }
 }
 

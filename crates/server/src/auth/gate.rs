@@ -26,6 +26,7 @@ pub(crate) struct Gate {
     origins: OriginRule,
     pub(crate) tokens: Tokens,
     loopback_open: bool,
+    workspace_open: bool,
     access: AccessTable,
     rate: RateLimit,
 }
@@ -70,6 +71,7 @@ impl Gate {
             origins: OriginRule::new(&auth.allowed_origins),
             tokens: Tokens::new(&configured, store),
             loopback_open: auth.loopback_open,
+            workspace_open: settings.workspace.loopback_open,
             access,
             rate: RateLimit::new(&settings.server),
         }
@@ -109,7 +111,12 @@ impl Gate {
     /// but it asks for the proxy's name.
     fn is_open(&self, access: Access, connection: &Connection, host: &str) -> bool {
         let local = connection.loopback_bind && host::is_loopback(host);
-        matches!(access, Access::Sandboxd(_)) && local && self.loopback_open
+        local
+            && match access {
+                Access::Sandboxd(_) => self.loopback_open,
+                Access::Workspace(_) => self.workspace_open,
+                Access::Public | Access::Token(_) | Access::Sessions(_) => false,
+            }
     }
 }
 

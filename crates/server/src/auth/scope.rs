@@ -27,6 +27,8 @@ pub(crate) enum Access {
     Token(Scope),
     /// A route of the sessions: always a token, or their API key.
     Sessions(Scope),
+    /// A route of the workspace: a token, unless loopback is opened for it.
+    Workspace(Scope),
 }
 
 impl Access {
@@ -34,7 +36,10 @@ impl Access {
     pub(crate) fn needed(self) -> Option<Scope> {
         match self {
             Self::Public => None,
-            Self::Sandboxd(scope) | Self::Token(scope) | Self::Sessions(scope) => Some(scope),
+            Self::Sandboxd(scope)
+            | Self::Token(scope)
+            | Self::Sessions(scope)
+            | Self::Workspace(scope) => Some(scope),
         }
     }
 

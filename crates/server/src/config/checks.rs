@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use sandbank_engine::{ImageName, SUBNET_PREFIXES};
+use sandbank_engine::{ImageName, SUBNET_PREFIXES, WorkspaceId};
 
 use super::setting::Check;
 
@@ -49,6 +49,11 @@ pub(super) const ORIGIN: Check = Check {
 pub(super) const IMAGE: Check = Check {
     allowed: "an image name (a-z 0-9 . _ - with an optional /path and :tag)",
     accepts: |text| text.parse::<ImageName>().is_ok(),
+};
+
+pub(super) const WORKSPACE: Check = Check {
+    allowed: "the name of a workspace (a-z 0-9 and - between them)",
+    accepts: |text| text.parse::<WorkspaceId>().is_ok(),
 };
 
 pub(super) const MIRROR: Check = Check {

@@ -37,6 +37,6 @@ pub use setting::{Check, Kind, Preset, Setting, Value};
 pub use settings::{
     AuthSettings, DiskQuota, DockerSettings, ImageSettings, LogFormat, LogSettings,
     NetworkSettings, PortSettings, SandboxSettings, ServerSettings, SessionSettings, Settings,
-    StorageKind, StorageSettings, load,
+    StorageKind, StorageSettings, WorkspaceMode, WorkspaceSettings, load,
 };
 pub use table::{TABLE, WITHOUT_EFFECT};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbank_engine::{Control, ImageName, Limits, NetworkMode};
+use sandbank_engine::{Control, ImageName, Limits, NetworkMode, WorkspaceId};
 
 use super::checks::{parse_bind_host, parse_port_range};
 use super::engines::{self, EngineKind};
@@ -30,6 +30,7 @@ pub struct Settings {
     pub auth: AuthSettings,
     pub sandboxes: SandboxSettings,
     pub sessions: SessionSettings,
+    pub workspace: WorkspaceSettings,
     pub ports: PortSettings,
     pub storage: StorageSettings,
     pub network: NetworkSettings,
@@ -125,6 +126,23 @@ pub struct SessionSettings {
     pub workspaces: bool,
 }
 
+/// The one workspace of `/api`.
+#[derive(Debug, Clone)]
+pub struct WorkspaceSettings {
+    pub mode: WorkspaceMode,
+    /// Of the kept workspace that its sandbox has.
+    pub name: WorkspaceId,
+    /// None: what sandboxes are made of whose caller does not say.
+    pub image: Option<ImageName>,
+    pub loopback_open: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkspaceMode {
+    Off,
+    Sandbox,
+}
+
 /// How much workspace a sandbox gets when its caller does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskQuota {
@@ -208,6 +226,7 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
         auth,
         sandboxes,
         sessions,
+        workspace: workspace(&table),
         storage: storage(&table),
         network: NetworkSettings {
             subnet: table.text("network.subnet").expect("has a default").to_owned(),
@@ -314,6 +333,19 @@ fn sessions(table: &Resolved) -> SessionSettings {
         },
         pool: pool::for_sessions(table),
         workspaces: table.switch("sessions.workspaces"),
+    }
+}
+
+fn workspace(table: &Resolved) -> WorkspaceSettings {
+    let name = table.text("workspace.name").and_then(|name| name.parse().ok());
+    WorkspaceSettings {
+        mode: match table.text("workspace.mode") {
+            Some("sandbox") => WorkspaceMode::Sandbox,
+            _ => WorkspaceMode::Off,
+        },
+        name: name.expect("checked by the table"),
+        image: table.text("workspace.image").and_then(|name| name.parse().ok()),
+        loopback_open: table.switch("workspace.loopback_open"),
     }
 }
 

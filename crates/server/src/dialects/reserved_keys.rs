@@ -1,5 +1,5 @@
-//! Keys of sandboxes that no caller chooses: whoever could would be given somebody's session, or
-//! the caretaker of a workspace.
+//! Keys of sandboxes that no caller chooses: whoever could would be given somebody's session, the
+//! caretaker of a workspace, or the sandbox of `/api`.
 
 use sandbank_orchestrator::SandboxKey;
 
@@ -9,6 +9,9 @@ pub(crate) const SESSION: &str = "session:";
 /// Followed by the name of the workspace that the caretaker has.
 pub(crate) const WORKSPACE: &str = "workspace:";
 
+/// Followed by the name of the workspace that `/api` shows.
+pub(crate) const WORKSPACE_UI: &str = "workspace-ui:";
+
 pub(crate) fn is_reserved(key: &SandboxKey) -> bool {
-    [SESSION, WORKSPACE].iter().any(|prefix| key.as_str().starts_with(prefix))
+    [SESSION, WORKSPACE, WORKSPACE_UI].iter().any(|prefix| key.as_str().starts_with(prefix))
 }

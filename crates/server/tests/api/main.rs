@@ -23,4 +23,5 @@ mod session_cwd;
 mod sessions;
 mod shutdown;
 mod tokens;
+mod workspace;
 mod world;

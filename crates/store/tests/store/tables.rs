@@ -1,7 +1,9 @@
 //! Each table's own story.
 
 use sandbank_engine::SandboxId;
-use sandbank_store::{Event, LeaseRow, PortRow, RowState, Stamp, Store, StoreError, TokenScope};
+use sandbank_store::{
+    Decided, Decision, Event, LeaseRow, PortRow, RowState, Stamp, Store, StoreError, TokenScope,
+};
 use serde_json::json;
 
 use crate::fixture::row;
@@ -165,4 +167,35 @@ async fn a_hand_edited_row_is_an_error_and_no_panic() {
     sqlx::query("UPDATE sandboxes SET limits = 'nonsense'").execute(&other).await.unwrap();
     let error = store.sandboxes().open().await.unwrap_err();
     assert!(matches!(error, StoreError::BadValue { column: "limits", .. }), "{error}");
+}
+
+#[tokio::test]
+async fn an_approval_is_decided_once_and_pending_ones_are_never_pruned() {
+    let (_directory, store) = store().await;
+    let approvals = store.approvals();
+    for (id, now) in [("a", 1), ("b", 2), ("c", 3)] {
+        approvals.insert(id, &json!({ "tool_name": id }), now, 1).await.unwrap();
+    }
+    let decided = |decision, at_ms| Decided {
+        decision,
+        reason: Some("because".to_owned()),
+        by: "admin".to_owned(),
+        at_ms,
+    };
+    assert!(approvals.decide("a", &decided(Decision::Approve, 4)).await.unwrap());
+    assert!(!approvals.decide("a", &decided(Decision::Deny, 5)).await.unwrap());
+    assert!(!approvals.decide("nobody", &decided(Decision::Deny, 5)).await.unwrap());
+    let row = approvals.find("a").await.unwrap().unwrap();
+    assert_eq!(
+        (row.request, row.decided),
+        (json!({ "tool_name": "a" }), Some(decided(Decision::Approve, 4)))
+    );
+    assert!(approvals.decide("b", &decided(Decision::Deny, 6)).await.unwrap());
+    // The newest decided one is kept, and all that wait.
+    approvals.insert("d", &json!({}), 7, 1).await.unwrap();
+    assert_eq!(approvals.find("a").await.unwrap(), None);
+    let pending: Vec<_> =
+        approvals.pending().await.unwrap().into_iter().map(|row| row.id).collect();
+    assert_eq!(pending, ["c", "d"]);
+    assert!(approvals.delete("c").await.unwrap() && !approvals.delete("c").await.unwrap());
 }

@@ -4,13 +4,16 @@
 use std::path::Path;
 
 use sandbank_engine::{NetworkMode, SandboxId};
-use sandbank_store::{RowState, SCHEMA_VERSION, Store};
+use sandbank_store::{Decision, RowState, SCHEMA_VERSION, Store};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
 
 /// By schema, from 1 on.
-const SHIPPED: [&str; 2] =
-    [include_str!("fixtures/schema-1.sql"), include_str!("fixtures/schema-2.sql")];
+const SHIPPED: [&str; 3] = [
+    include_str!("fixtures/schema-1.sql"),
+    include_str!("fixtures/schema-2.sql"),
+    include_str!("fixtures/schema-3.sql"),
+];
 
 #[tokio::test]
 async fn every_schema_that_shipped_is_upgraded_with_its_data() {
@@ -57,6 +60,8 @@ async fn holds_everything(store: &Store, schema: usize) {
     assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [7]);
     let tokens = store.tokens().list().await.unwrap();
     assert!(tokens.len() == 1 && tokens[0].name == "ci" && tokens[0].revoked_at_ms.is_none());
+    let decided = store.approvals().find("a-1").await.unwrap().and_then(|row| row.decided);
+    assert_eq!(decided.map(|decided| decided.decision), (schema >= 3).then_some(Decision::Deny));
 }
 
 async fn connect(path: &Path) -> SqliteConnection {

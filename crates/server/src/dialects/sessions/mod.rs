@@ -23,7 +23,6 @@ mod session;
 mod sse;
 mod stats;
 mod stream;
-mod time;
 mod upload;
 mod view;
 mod workspace_files;

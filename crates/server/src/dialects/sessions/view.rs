@@ -5,8 +5,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::id::SessionId;
-use super::time::rfc3339;
 use crate::unix_time::now_ms;
+use crate::unix_time::rfc3339;
 
 /// Times are RFC 3339 in UTC.
 #[derive(Debug, Serialize, ToSchema)]
