@@ -133,7 +133,7 @@ async fn kill_9_of_the_service_loses_no_command_and_no_line() {
     let start = |client: sandbank_channel::RunnerClient| async move { client.start(wanted).await };
     let started = place.run(start).await.unwrap();
     let (mut text, mut after, mut kills) = (Vec::new(), 0, 0);
-    let ended = 'reading: loop {
+    let ending = 'reading: loop {
         let (asked, id) = (after, &id);
         let output = place.run(|client| async move { client.output(id, asked, true).await });
         let mut output = output.await.unwrap();

@@ -42,8 +42,14 @@ GET /healthz and GET /__meta/version need no signature. Exit codes: 0 stopped, 6
 73 cannot write, 75 the port or the runner is in use.")]
 pub(crate) struct WorkspaceServiceArgs {
     /// The directory to serve
-    #[arg(long, env = "WORKSPACE_ROOT", value_name = "DIR")]
-    pub(crate) root: PathBuf,
+    #[arg(
+        long,
+        env = "WORKSPACE_ROOT",
+        value_name = "DIR",
+        required_unless_present = "probe",
+        default_value_if("probe", clap::builder::ArgPredicate::IsPresent, Some("/"))
+    )]
+    pub(crate) root: Option<PathBuf>,
     /// Where to listen
     #[arg(long, env = "WORKSPACE_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8787")]
     pub(crate) listen: SocketAddr,
