@@ -1,7 +1,9 @@
 //! `sandbank workspace-service`: a directory of this machine, served to a control plane on another.
 
+mod probe;
+
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -27,6 +29,7 @@ Examples:
       --tls-cert /etc/sandbank/tls.pem --tls-key /etc/sandbank/tls.key
   sandbank workspace-service … --check                  would it start?
   sandbank workspace-service … --stop-runner            end what is left of it
+  sandbank workspace-service --secret-file … --probe http://10.0.0.7:8787
   curl http://127.0.0.1:8787/healthz
 
 Whoever has the secret works in that directory as the user who starts this, with that user's rights
@@ -39,16 +42,11 @@ old one away. The file is read again when it changes, and on SIGHUP.
 
 The runner and its commands go on when this is stopped or killed; the next start finds them.
 GET /healthz and GET /__meta/version need no signature. Exit codes: 0 stopped, 64 wrong settings,
-73 cannot write, 75 the port or the runner is in use.")]
+69 a probe found nobody, 73 cannot write, 75 the port or the runner is in use, 77 a probe's secret or
+clock is wrong.")]
 pub(crate) struct WorkspaceServiceArgs {
     /// The directory to serve
-    #[arg(
-        long,
-        env = "WORKSPACE_ROOT",
-        value_name = "DIR",
-        required_unless_present = "probe",
-        default_value_if("probe", clap::builder::ArgPredicate::IsPresent, Some("/"))
-    )]
+    #[arg(long, env = "WORKSPACE_ROOT", value_name = "DIR", required_unless_present = "probe")]
     pub(crate) root: Option<PathBuf>,
     /// Where to listen
     #[arg(long, env = "WORKSPACE_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8787")]
@@ -79,11 +77,18 @@ pub(crate) struct WorkspaceServiceArgs {
     /// End the runner and all its commands, then leave
     #[arg(long, conflicts_with = "check")]
     pub(crate) stop_runner: bool,
+    /// Use the service that is there, as a control plane would, and say what is wrong
+    #[arg(long, value_name = "URL", conflicts_with_all = ["check", "stop_runner"])]
+    pub(crate) probe: Option<String>,
+    /// For `--probe` of https: who vouches for the service, as PEM certificates
+    #[arg(long, value_name = "FILE", requires = "probe")]
+    pub(crate) authorities: Option<PathBuf>,
 }
 
 impl WorkspaceServiceArgs {
     fn local(&self) -> LocalSettings {
-        LocalSettings::new(&self.root, self.data_dir.join("runner"))
+        let root = self.root.clone().unwrap_or_default();
+        LocalSettings::new(root, self.data_dir.join("runner"))
     }
 
     fn tls(&self) -> Option<ServiceTls> {
@@ -104,19 +109,23 @@ impl WorkspaceServiceArgs {
             "--data-dir (WORKSPACE_DATA_DIR)",
             apart.collect(),
         );
-        let keys = KeyFile::open(&self.secret_file);
-        if let Err(error) = &keys {
-            problems
-                .push(error.problem("--secret-file (WORKSPACE_SECRET_FILE)", &self.secret_file));
-        }
+        let keys = self.keys().map_err(|problem| problems.push(problem));
         match keys {
             Ok(keys) if problems.is_empty() => Ok(keys),
             _ => Err(wrong(&problems)),
         }
     }
+
+    fn keys(&self) -> Result<KeyFile, Problem> {
+        let name = "--secret-file (WORKSPACE_SECRET_FILE)";
+        KeyFile::open(&self.secret_file).map_err(|error| error.problem(name, &self.secret_file))
+    }
 }
 
 pub(crate) async fn run(context: &Context, args: WorkspaceServiceArgs) -> Result<u8, Failure> {
+    if let Some(url) = &args.probe {
+        return probe::run(context, url, &args).await;
+    }
     let keys = Arc::new(args.checked()?);
     if args.stop_runner {
         let place = LocalPlace::open(args.local()).map_err(|error| unusable(&error))?;
@@ -138,7 +147,8 @@ pub(crate) async fn run(context: &Context, args: WorkspaceServiceArgs) -> Result
     let address = listener.local_addr().map_err(Failure::io("look at the listener"))?;
     let stop = CancellationToken::new();
     let watching = tokio::spawn(watch_signals(keys, stop.clone())?);
-    let root = args.root.display();
+    let root = args.root.unwrap_or_default();
+    let root = root.display();
     tracing::info!(%address, %root, version = %API_VERSION, tls = tls.is_some(), "ready");
     service.serve(listener, stop).await;
     watching.abort();
@@ -190,6 +200,7 @@ fn no_listener(address: SocketAddr, error: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     use clap::Parser;
 
