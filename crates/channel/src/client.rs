@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -26,7 +27,8 @@ use crate::limits::{
 };
 use crate::one_task::one_task;
 use crate::{
-    ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body,
+    ChannelBody, ChannelError, FileDownload, Guard, OutputStream, RecordStream, empty_body,
+    full_body,
 };
 
 /// A byte stream to a port in the sandbox.
@@ -46,11 +48,24 @@ pub struct RunnerClient {
     sender: SendRequest<ChannelBody>,
     /// Turns true when the connection is over.
     over: watch::Receiver<bool>,
+    /// Of a runner on another machine.
+    guard: Option<Arc<dyn Guard>>,
 }
 
 impl RunnerClient {
     /// Shakes hands over a fresh stream and drives the connection in a task of its own.
     pub async fn connect<S>(stream: S) -> Result<(Self, Hello), ChannelError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        Self::connect_past(None, stream).await
+    }
+
+    /// [`Self::connect`], with every request and answer passing the guard.
+    pub async fn connect_past<S>(
+        guard: Option<Arc<dyn Guard>>,
+        stream: S,
+    ) -> Result<(Self, Hello), ChannelError>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -69,7 +84,7 @@ impl RunnerClient {
             }
             let _ = ended.send(true);
         }));
-        let client = Self { sender, over };
+        let client = Self { sender, over, guard };
         let hello: Hello = timed(HELLO_TIMEOUT, client.get("/hello")).await??;
         if hello.is_compatible() {
             Ok((client, hello))
@@ -311,15 +326,25 @@ impl RunnerClient {
         &self,
         request: Request<ChannelBody>,
     ) -> Result<Response<Incoming>, ChannelError> {
-        let mut sender = self.sender.clone();
-        sender.ready().await?;
-        let response = sender.send_request(request).await?;
+        let response = match &self.guard {
+            None => self.transmit(request).await?,
+            Some(guard) => self.send_guarded(guard, request).await?,
+        };
         if response.status().is_success() {
             return Ok(response);
         }
         let status = response.status();
         let body = bounded(response.into_body()).await.unwrap_or_default();
         Err(ChannelError::Refused(fault(status, &body)))
+    }
+
+    pub(crate) async fn transmit(
+        &self,
+        request: Request<ChannelBody>,
+    ) -> Result<Response<Incoming>, ChannelError> {
+        let mut sender = self.sender.clone();
+        sender.ready().await?;
+        Ok(sender.send_request(request).await?)
     }
 }
 
@@ -351,6 +376,9 @@ pub(crate) async fn json<T: DeserializeOwned>(
 async fn bounded(body: Incoming) -> Result<Bytes, ChannelError> {
     match Limited::new(body, MAX_JSON_BYTES).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(ChannelError::Violation(format!("an answer has more than {MAX_JSON_BYTES} bytes")))
+        }
         Err(error) => Err(ChannelError::broken(&error.to_string())),
     }
 }

@@ -2,6 +2,7 @@
 
 use sandbank_protocol::{Fault, FrameError};
 
+use crate::Obstacle;
 use crate::limits::MAX_ERROR_CHARS;
 
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,9 @@ pub enum ChannelError {
     Violation(String),
     #[error("the sandbox's runner speaks protocol {theirs}, this daemon speaks {ours}")]
     Incompatible { theirs: u32, ours: u32 },
+    /// It never came to the runner, or the answer is not the runner's.
+    #[error("{0}")]
+    Stopped(Obstacle),
 }
 
 impl ChannelError {

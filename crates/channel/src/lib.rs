@@ -9,6 +9,7 @@ mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod guard;
 mod limits;
 mod one_task;
 mod output;
@@ -20,6 +21,7 @@ mod tree;
 pub use client::{ByteRange, RunnerClient, Tunnel};
 pub use download::FileDownload;
 pub use error::ChannelError;
+pub use guard::{Guard, Obstacle, ObstacleKind};
 pub use output::OutputStream;
 pub use records::{RecordStream, Records};
 pub use tree::{Condition, TreeOptions};

@@ -34,6 +34,8 @@ This machine:
   config       Show and check the configuration
   token        Print the server's token
   completions  Print tab completion for a shell
+  workspace-service
+               Serve a directory of this machine to a control plane on another
 
 Options:
 {options}
@@ -96,6 +98,8 @@ pub(crate) enum Command {
     Token(commands::token::TokenArgs),
     /// Print tab completion for a shell
     Completions(commands::completions::CompletionsArgs),
+    /// Serve a directory of this machine to a control plane on another
+    WorkspaceService(commands::workspace_service::WorkspaceServiceArgs),
 }
 
 #[cfg(test)]
@@ -113,8 +117,7 @@ mod tests {
     fn every_command_is_in_the_help_with_its_own_words_and_an_example() {
         for command in Cli::command().get_subcommands() {
             let name = command.get_name();
-            let listed =
-                HELP.lines().any(|line| line.trim_start().starts_with(&format!("{name} ")));
+            let listed = HELP.lines().any(|line| line.split_whitespace().next() == Some(name));
             assert!(listed, "{name} is not in the list of commands");
             let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(examples.contains("Examples:"), "{name} --help shows no example");

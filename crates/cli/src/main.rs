@@ -64,7 +64,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Config(args) => commands::config::run(context, args),
         Command::Token(args) => commands::token::run(context, &args),
         other => {
-            if !matches!(other, Command::Serve(_)) {
+            if !matches!(other, Command::Serve(_) | Command::WorkspaceService(_)) {
                 log::for_command();
             }
             let runtime = runtime(&other)?;
@@ -93,6 +93,7 @@ async fn with_runtime(context: &Context, command: Command) -> Result<u8, Failure
         Command::Health(args) => commands::health::run(context, args).await,
         Command::Doctor(args) => commands::doctor::run(context, args).await,
         Command::Bench(args) => commands::bench::run(context, args).await,
+        Command::WorkspaceService(args) => commands::workspace_service::run(context, args).await,
         Command::Completions(_) | Command::Config(_) | Command::Token(_) => {
             unreachable!("these need no runtime")
         }

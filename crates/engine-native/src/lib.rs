@@ -18,7 +18,6 @@ mod lifecycle;
 mod limits;
 mod machine;
 mod network;
-mod runner_file;
 mod settings;
 mod spawner;
 mod storage;

@@ -265,6 +265,7 @@ fn channel_code(error: &ChannelError) -> &'static str {
         ChannelError::TimedOut(_) => "channel_timed_out",
         ChannelError::Violation(_) => "protocol_violation",
         ChannelError::Incompatible { .. } => "incompatible_runner",
+        ChannelError::Stopped(_) => "workspace_unreachable",
     }
 }
 

@@ -1,5 +1,9 @@
 //! The static runner as bytes, so that the daemon stays the one file to install.
 
+mod sealed;
+
+pub use sealed::seal;
+
 /// An ELF executable for this architecture that needs nothing from the image it runs in.
 pub static RUNNER: &[u8] = include_bytes!(env!("SANDBANK_RUNNER_PATH"));
 

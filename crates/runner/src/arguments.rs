@@ -20,6 +20,8 @@ pub(crate) struct Serve {
     pub(crate) stdio: bool,
     /// Say on stdout when connections are accepted.
     pub(crate) ready: bool,
+    /// Leave the session and the terminal of who starts it.
+    pub(crate) session: bool,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub(crate) enum ConfigSource {
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{0}\nusage: runner serve [--config-fd N | --config JSON] [--listen PATH [--ready]] [--stdio]\n       \
+    "{0}\nusage: runner serve [--config-fd N | --config JSON] [--listen PATH [--ready]] [--stdio] [--session]\n       \
      runner --client '<json>' [--socket PATH]"
 )]
 pub(crate) struct UsageError(String);
@@ -66,6 +68,7 @@ impl Serve {
                 "--listen" => serve.listen = Some(value()?.to_owned()),
                 "--stdio" => serve.stdio = true,
                 "--ready" => serve.ready = true,
+                "--session" => serve.session = true,
                 other => return Err(UsageError(format!("{other:?} is not understood"))),
             }
         }

@@ -75,6 +75,9 @@ enum Never {}
 
 fn try_serve(arguments: Serve) -> Result<Never, StartError> {
     signals::reset();
+    if arguments.session {
+        rustix::process::setsid().map_err(io::Error::from)?;
+    }
     keep_freed_memory();
     let config = read_config(arguments.config)?;
     descriptors::tidy(&config).map_err(StartError::Descriptor)?;

@@ -19,3 +19,4 @@ pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod token;
 pub(crate) mod workspace;
+pub(crate) mod workspace_service;

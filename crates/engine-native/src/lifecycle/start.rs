@@ -16,7 +16,7 @@ use crate::network::{NetworkSettings, Networks};
 use crate::settings::NativeSettings;
 use crate::spawner::Spawner;
 use crate::user_namespace::UserNamespaces;
-use crate::{cgroup, runner_file, storage};
+use crate::{cgroup, storage};
 
 pub(super) async fn start(mut settings: NativeSettings) -> Result<Arc<Parts>, EngineError> {
     afford_stock(&mut settings);
@@ -49,7 +49,7 @@ async fn assemble(
     let images_from = settings.images_from.as_ref().unwrap_or(&settings.data_dir);
     let images = ImageStore::open(&images_from.join("images"))?;
     let cgroups = cgroup::open(settings.cgroups, &settings.instance, settings.cgroups_ready)?;
-    let runner = runner_file::seal(sandbank_runner_binary::RUNNER)
+    let runner = sandbank_runner_binary::seal(sandbank_runner_binary::RUNNER)
         .map_err(EngineError::io("make the runner's memory file"))?;
     let boot = boot_id().map_err(EngineError::io("read the boot id"))?;
     let found = find(&directory)?;

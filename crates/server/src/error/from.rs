@@ -143,6 +143,12 @@ impl From<&ChannelError> for ApiError {
                 Self::new(StatusCode::BAD_GATEWAY, "runner_failed", clipped(&error.to_string()))
                     .with_hint("stop the sandbox and create it again")
             }
+            ChannelError::Stopped(obstacle) => {
+                tracing::warn!(%error, "a runner on another machine was not reached");
+                let message = clipped(&obstacle.message);
+                Self::new(StatusCode::BAD_GATEWAY, "workspace_unreachable", message)
+                    .with_hint("look at the workspace service and its log")
+            }
         }
     }
 }

@@ -276,7 +276,7 @@ mod tests {
         use std::os::fd::AsRawFd;
         use std::os::unix::process::CommandExt;
         let bytes = fs::read("/bin/sleep").unwrap();
-        let sealed = crate::runner_file::seal(&bytes).unwrap();
+        let sealed = sandbank_runner_binary::seal(&bytes).unwrap();
         let mut running =
             std::process::Command::new(format!("/proc/self/fd/{}", sealed.as_raw_fd()))
                 .arg0("sleep")

@@ -9,7 +9,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 /// `F_SEAL_EXEC`: the right to execute it stays. From linux/fcntl.h.
 const SEAL_EXEC: SealFlags = SealFlags::from_bits_retain(0x20);
 
-pub(crate) fn seal(program: &[u8]) -> io::Result<OwnedFd> {
+pub fn seal(program: &[u8]) -> io::Result<OwnedFd> {
     let file = executable_memory()?;
     let mut rest = program;
     while !rest.is_empty() {
