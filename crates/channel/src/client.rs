@@ -25,7 +25,9 @@ use crate::limits::{
     STREAM_WINDOW_BYTES,
 };
 use crate::one_task::one_task;
-use crate::{ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body};
+use crate::{
+    ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body,
+};
 
 /// A byte stream to a port in the sandbox.
 pub type Tunnel = TokioIo<hyper::upgrade::Upgraded>;
@@ -251,7 +253,7 @@ impl RunnerClient {
     }
 
     /// A streamed answer of JSON lines, however long it takes once it has begun.
-    async fn records<T: DeserializeOwned>(
+    pub(crate) async fn records<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -261,18 +263,18 @@ impl RunnerClient {
         Ok(RecordStream::new(response.into_body()))
     }
 
-    async fn answer<T>(
+    pub(crate) async fn answer<T>(
         &self,
         call: impl Future<Output = Result<T, ChannelError>>,
     ) -> Result<T, ChannelError> {
         timed(ANSWER_TIMEOUT, call).await?
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ChannelError> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ChannelError> {
         json(self.call(Method::GET, path, empty_body()).await?).await
     }
 
-    async fn post<T: DeserializeOwned>(
+    pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
@@ -280,7 +282,7 @@ impl RunnerClient {
         self.post_within(ANSWER_TIMEOUT, path, body).await
     }
 
-    async fn post_within<T: DeserializeOwned>(
+    pub(crate) async fn post_within<T: DeserializeOwned>(
         &self,
         limit: Duration,
         path: &str,
@@ -291,7 +293,7 @@ impl RunnerClient {
         timed(limit, call).await?
     }
 
-    async fn call(
+    pub(crate) async fn call(
         &self,
         method: Method,
         path: &str,
@@ -351,11 +353,14 @@ async fn bounded(body: Incoming) -> Result<Bytes, ChannelError> {
     }
 }
 
-async fn timed<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, ChannelError> {
+pub(crate) async fn timed<T>(
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Result<T, ChannelError> {
     tokio::time::timeout(limit, work).await.map_err(|_| ChannelError::TimedOut(limit))
 }
 
 /// A path as part of a query.
-fn encode(path: &str) -> String {
+pub(crate) fn encode(path: &str) -> String {
     percent_encoded(path, b"/")
 }

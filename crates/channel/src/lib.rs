@@ -9,6 +9,7 @@ mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod git;
 mod limits;
 mod one_task;
 mod output;
@@ -18,6 +19,7 @@ mod records;
 pub use client::{ByteRange, RunnerClient, Tunnel};
 pub use download::FileDownload;
 pub use error::ChannelError;
+pub use git::{DiffQuery, LogQuery, StatusQuery};
 pub use output::OutputStream;
 pub use records::{RecordStream, Records};
 

@@ -25,6 +25,14 @@
 //! | `POST /files/mkdir` | [`MkdirRequest`] | [`FileStat`] |
 //! | `POST /files/move` | [`MoveRequest`] | [`FileStat`] |
 //! | `DELETE /files?path=P&recursive=false` | | 204 |
+//! | `GET /git/status?path=P&untracked=normal&ignored=false` | | [`GitStatus`] |
+//! | `GET /git/diff?path=P&staged=false&from=R&to=R` | | [`GitDiff`] |
+//! | `GET /git/show?path=P&revision=HEAD` | | [`GitShow`] |
+//! | `GET /git/log?path=P&revision=HEAD&limit=N&after=N` | | [`GitLog`] |
+//! | `GET /git/branches?path=P` | | [`GitBranches`] |
+//! | `POST /git/stage`, `POST /git/unstage` | [`GitPaths`] | 204 |
+//! | `POST /git/commit` | [`GitCommitRequest`] | [`GitCommitted`] |
+//! | `POST /git/checkout` | [`GitCheckout`] | 204 |
 //! | `CONNECT 127.0.0.1:{port}` | | a tunnel to that port on any loopback or wildcard address |
 //! | `GET /stats` | | [`Stats`] |
 //!
@@ -41,6 +49,7 @@ pub mod frame;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod git;
 pub mod hello;
 mod percent;
 pub mod stats;
@@ -59,6 +68,11 @@ pub use file::{
     DirListing, FILE_STAT_HEADER, FileEntry, FileKind, FileStat, MkdirRequest, MoveRequest, Written,
 };
 pub use frame::{Frame, FrameDecoder, FrameError, StreamKind};
+pub use git::{
+    GitBranch, GitBranches, GitChange, GitCheckout, GitCommit, GitCommitRequest, GitCommitted,
+    GitDiff, GitEntry, GitHead, GitLog, GitObject, GitPaths, GitPerson, GitRepository, GitShow,
+    GitStatus,
+};
 pub use hello::{Hello, PROTOCOL_VERSION};
 pub use percent::percent_encoded;
 pub use stats::Stats;

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir, ResolveFlags, fstat, statat};
@@ -83,6 +84,13 @@ impl Directory {
     fn open_child(&self, name: &OsStr, flags: OFlags) -> Result<std::os::fd::OwnedFd, Errno> {
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         open_below(&self.fd, name.as_bytes(), flags | OFlags::NOFOLLOW, resolve)
+    }
+}
+
+/// For what runs in it, or watches it.
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -215,3 +215,39 @@ pub(crate) const FINDINGS_PATIENCE: Duration = Duration::from_millis(10);
 
 /// Such pieces on their way to the reader; at the limit the work waits.
 pub(crate) const FINDINGS_AHEAD: usize = 4;
+
+/// Requests about Git that are worked on at once, and that wait for it; one more is refused with
+/// `limit_reached`.
+pub(crate) const MAX_GIT_AT_ONCE: usize = 4;
+pub(crate) const MAX_GIT_WAITING: usize = 64;
+
+/// How long such a request may take, its wait included; then everything it started is killed and it
+/// is refused with `timed_out`.
+pub(crate) const GIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What Git may say of a status, of the settings of a repository, and beside any answer; above it
+/// Git is ended and the answer marked as truncated, or for settings the request refused.
+pub(crate) const MAX_GIT_STATUS_BYTES: usize = 4 << 20;
+pub(crate) const MAX_GIT_SETTINGS_BYTES: usize = 1 << 20;
+pub(crate) const MAX_GIT_COMPLAINT_BYTES: usize = 64 << 10;
+
+/// Entries of a status and branches of a list, and bytes of their names; more are marked as
+/// truncated.
+pub(crate) const MAX_GIT_ENTRIES: usize = 10_000;
+pub(crate) const MAX_GIT_TEXT_BYTES: usize = 2 << 20;
+
+/// Text of a difference, of a file at a revision, and of a log; what follows is cut and marked. Even
+/// if every byte has to be escaped, the JSON stays below what the daemon reads.
+pub(crate) const MAX_GIT_CONTENT_BYTES: usize = 2 << 20;
+
+/// Commits of one log, and how many without being asked for a number.
+pub(crate) const MAX_GIT_COMMITS: u64 = 500;
+pub(crate) const GIT_COMMITS: u64 = 50;
+
+/// The longest name of a revision or branch, of an author, and the longest message of a commit.
+pub(crate) const MAX_GIT_REVISION_BYTES: usize = 250;
+pub(crate) const MAX_GIT_PERSON_BYTES: usize = 500;
+pub(crate) const MAX_GIT_MESSAGE_BYTES: usize = 64 << 10;
+
+/// Filters that a repository's settings may name; one with more is not read.
+pub(crate) const MAX_GIT_FILTERS: usize = 64;

@@ -12,6 +12,7 @@ mod contain;
 mod descriptors;
 mod files;
 mod front;
+mod git;
 mod http;
 mod limits;
 mod offload;

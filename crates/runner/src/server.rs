@@ -17,6 +17,7 @@ use tokio::net::UnixListener;
 
 use crate::commands::{self, Commands};
 use crate::files::{self, Workspace};
+use crate::git::{self, Git};
 use crate::http::{self, Counters, RunnerBody};
 use crate::limits::{
     ACCEPT_PAUSE, CONNECTION_WINDOW_BYTES, MAX_FRAME_BYTES, MAX_SEND_BYTES, MAX_STREAMS,
@@ -32,6 +33,7 @@ pub(crate) struct Runner {
     pub(crate) workspace: Rc<Workspace>,
     pub(crate) counters: Rc<Counters>,
     pub(crate) offload: Offload,
+    pub(crate) git: Git,
 }
 
 /// Accepts forever.
@@ -78,6 +80,7 @@ async fn route(runner: &Runner, request: Request<Incoming>) -> Result<Response<R
     match first {
         "commands" => commands::routes::handle(request, &runner.commands, &runner.counters).await,
         "files" => files::handle(request, &runner.workspace).await,
+        "git" => git::handle(request, &runner.git, &runner.commands, &runner.workspace).await,
         "environment" if request.method() == Method::PUT => {
             let variables = http::read_json(request.into_body()).await?;
             runner.commands.set_environment(variables).map(|()| http::no_content())

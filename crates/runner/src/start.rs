@@ -14,6 +14,7 @@ use crate::cgroups::{self, CommandCgroups, OomKills};
 use crate::clock::now_ms;
 use crate::commands::{Commands, Launcher};
 use crate::files::Workspace;
+use crate::git::Git;
 use crate::http::Counters;
 use crate::limits::KEPT_FREE_BYTES;
 use crate::offload::Offload;
@@ -139,6 +140,7 @@ fn assemble(
         workspace: Rc::new(Workspace::open(config)?),
         counters: Rc::new(Counters::default()),
         offload: Offload::default(),
+        git: Git::default(),
     }))
 }
 

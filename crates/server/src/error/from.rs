@@ -159,6 +159,8 @@ fn refused(fault: &Fault) -> ApiError {
         FaultCode::LimitReached => (StatusCode::TOO_MANY_REQUESTS, "limit_reached"),
         FaultCode::Refused => (StatusCode::BAD_GATEWAY, "refused"),
         FaultCode::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "storage_full"),
+        FaultCode::ProgramMissing => (StatusCode::NOT_IMPLEMENTED, "program_missing"),
+        FaultCode::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "timed_out"),
         FaultCode::Internal => (StatusCode::BAD_GATEWAY, "runner_failed"),
     };
     let error = ApiError::new(status, code, clipped(&fault.message));
@@ -166,6 +168,9 @@ fn refused(fault: &Fault) -> ApiError {
         FaultCode::LimitReached => {
             ApiError { retryable: true, retry_after: Some(RETRY_SOON), ..error }
         }
+        FaultCode::ProgramMissing => error.with_hint(
+            "create the sandbox from an image that has it, or install it in the sandbox",
+        ),
         FaultCode::StorageFull => error.with_hint("delete files in the workspace"),
         _ => error,
     }

@@ -8,6 +8,7 @@ mod breakable;
 mod commands;
 mod events;
 mod files;
+mod git;
 mod hostile_runner;
 mod http;
 mod kept_workspaces;
