@@ -15,6 +15,7 @@ mod one_task;
 mod output;
 pub mod pipe;
 mod records;
+mod watch;
 
 pub use client::{ByteRange, RunnerClient, Tunnel};
 pub use download::FileDownload;
@@ -22,6 +23,7 @@ pub use error::ChannelError;
 pub use git::{DiffQuery, LogQuery, StatusQuery};
 pub use output::OutputStream;
 pub use records::{RecordStream, Records};
+pub use watch::WatchQuery;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;

@@ -25,6 +25,7 @@
 //! | `POST /files/mkdir` | [`MkdirRequest`] | [`FileStat`] |
 //! | `POST /files/move` | [`MoveRequest`] | [`FileStat`] |
 //! | `DELETE /files?path=P&recursive=false` | | 204 |
+//! | `GET /files/watch?path=P&recursive=true&after=N&exclude=a,b/c` | | lines of [`WatchEvent`] |
 //! | `GET /git/status?path=P&untracked=normal&ignored=false` | | [`GitStatus`] |
 //! | `GET /git/diff?path=P&staged=false&from=R&to=R` | | [`GitDiff`] |
 //! | `GET /git/show?path=P&revision=HEAD` | | [`GitShow`] |
@@ -53,6 +54,7 @@ pub mod git;
 pub mod hello;
 mod percent;
 pub mod stats;
+pub mod watch;
 
 pub use command::{
     CommandId, CommandSpec, CommandState, CommandStatus, Ending, InvalidCommandId,
@@ -76,6 +78,7 @@ pub use git::{
 pub use hello::{Hello, PROTOCOL_VERSION};
 pub use percent::percent_encoded;
 pub use stats::Stats;
+pub use watch::{WatchEvent, WatchKind};
 
 /// The workspace's own path in every sandbox on every engine.
 pub const WORKSPACE: &str = "/vercel/sandbox/workspace";

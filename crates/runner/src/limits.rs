@@ -251,3 +251,29 @@ pub(crate) const MAX_GIT_MESSAGE_BYTES: usize = 64 << 10;
 
 /// Filters that a repository's settings may name; one with more is not read.
 pub(crate) const MAX_GIT_FILTERS: usize = 64;
+
+/// Trees that are watched at once, and directories of one and of all of them. A watch beyond it is
+/// refused with `limit_reached`; one that grows beyond it is reset and ended.
+pub(crate) const MAX_WATCHES: usize = 64;
+pub(crate) const MAX_WATCHED_DIRECTORIES: usize = 10_000;
+pub(crate) const MAX_ALL_WATCHED_DIRECTORIES: usize = 20_000;
+
+/// Changes of one tree that are kept for readers; whoever is further behind is told to list again.
+pub(crate) const MAX_WATCH_EVENTS: usize = 8_192;
+pub(crate) const MAX_WATCH_EVENT_BYTES: usize = 2 << 20;
+
+/// How long a tree is watched on after its last reader has left.
+pub(crate) const WATCH_GRACE: Duration = Duration::from_secs(60);
+
+/// Changes that come within this time of the first travel together, and those of one file become
+/// one; with so many of them, or while new directories are listed for so long, earlier or later.
+pub(crate) const WATCH_SETTLE: Duration = Duration::from_millis(50);
+pub(crate) const WATCH_SETTLE_LONGEST: Duration = Duration::from_millis(500);
+pub(crate) const MAX_WATCH_PENDING: usize = 4_096;
+
+/// Directories listed, and the kernel's words taken, between two turns of other work.
+pub(crate) const WATCH_SCANS_PER_TURN: usize = 32;
+pub(crate) const WATCH_WORDS_PER_TURN: usize = 2_048;
+
+/// Names of directories that a watch may leave out.
+pub(crate) const MAX_WATCH_EXCLUDED: usize = 64;

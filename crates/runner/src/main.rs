@@ -29,6 +29,7 @@ mod stats;
 mod stdio;
 mod tree;
 mod tunnel;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixListener;
 
 use crate::commands::{self, Commands};
+use crate::files::query::Query;
 use crate::files::{self, Workspace};
 use crate::git::{self, Git};
 use crate::http::{self, Counters, RunnerBody};
@@ -24,6 +25,7 @@ use crate::limits::{
     STREAM_WINDOW_BYTES,
 };
 use crate::offload::Offload;
+use crate::watch::{self, Watches};
 use crate::{stats, tunnel};
 
 /// What requests work on.
@@ -34,6 +36,7 @@ pub(crate) struct Runner {
     pub(crate) counters: Rc<Counters>,
     pub(crate) offload: Offload,
     pub(crate) git: Git,
+    pub(crate) watches: Rc<Watches>,
 }
 
 /// Accepts forever.
@@ -79,6 +82,10 @@ async fn route(runner: &Runner, request: Request<Incoming>) -> Result<Response<R
     let first = request.uri().path().split('/').nth(1).unwrap_or_default();
     match first {
         "commands" => commands::routes::handle(request, &runner.commands, &runner.counters).await,
+        "files" if is_watch(&request) => {
+            let query = Query::parse(request.uri().query().unwrap_or_default())?;
+            watch::handle(&runner.watches, &runner.workspace, &runner.counters, query).await
+        }
         "files" => files::handle(request, &runner.workspace).await,
         "git" => git::handle(request, &runner.git, &runner.commands, &runner.workspace).await,
         "environment" if request.method() == Method::PUT => {
@@ -92,6 +99,10 @@ async fn route(runner: &Runner, request: Request<Incoming>) -> Result<Response<R
         }
         _ => Err(http::no_route(request.method(), request.uri().path())),
     }
+}
+
+fn is_watch(request: &Request<Incoming>) -> bool {
+    request.method() == Method::GET && request.uri().path() == "/files/watch"
 }
 
 /// Everything stays on the one thread.

@@ -24,6 +24,7 @@ use crate::reaper::Reaper;
 use crate::server::{self, Runner};
 use crate::spawn::Spawner;
 use crate::stdio::{self, Stdio};
+use crate::watch::Watches;
 use crate::{descriptors, signals};
 
 /// Exit codes, after sysexits.h.
@@ -141,6 +142,7 @@ fn assemble(
         counters: Rc::new(Counters::default()),
         offload: Offload::default(),
         git: Git::default(),
+        watches: Rc::new(Watches::default()),
     }))
 }
 
