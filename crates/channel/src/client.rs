@@ -278,18 +278,18 @@ impl RunnerClient {
         Ok(RecordStream::new(response.into_body()))
     }
 
-    async fn answer<T>(
+    pub(crate) async fn answer<T>(
         &self,
         call: impl Future<Output = Result<T, ChannelError>>,
     ) -> Result<T, ChannelError> {
         timed(ANSWER_TIMEOUT, call).await?
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ChannelError> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ChannelError> {
         json(self.call(Method::GET, path, empty_body()).await?).await
     }
 
-    async fn post<T: DeserializeOwned>(
+    pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
@@ -297,7 +297,7 @@ impl RunnerClient {
         self.post_within(ANSWER_TIMEOUT, path, body).await
     }
 
-    async fn post_within<T: DeserializeOwned>(
+    pub(crate) async fn post_within<T: DeserializeOwned>(
         &self,
         limit: Duration,
         path: &str,
@@ -383,7 +383,10 @@ async fn bounded(body: Incoming) -> Result<Bytes, ChannelError> {
     }
 }
 
-async fn timed<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, ChannelError> {
+pub(crate) async fn timed<T>(
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Result<T, ChannelError> {
     tokio::time::timeout(limit, work).await.map_err(|_| ChannelError::TimedOut(limit))
 }
 

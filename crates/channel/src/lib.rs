@@ -9,6 +9,7 @@ mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod git;
 mod guard;
 mod limits;
 mod one_task;
@@ -17,14 +18,17 @@ pub mod pipe;
 mod records;
 mod search;
 mod tree;
+mod watch;
 
 pub use client::{ByteRange, RunnerClient, Tunnel};
 pub use download::FileDownload;
 pub use error::ChannelError;
+pub use git::{DiffQuery, LogQuery, StatusQuery};
 pub use guard::{Guard, Obstacle, ObstacleKind};
 pub use output::OutputStream;
 pub use records::{RecordStream, Records};
 pub use tree::{Condition, TreeOptions};
+pub use watch::WatchQuery;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;

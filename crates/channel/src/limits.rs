@@ -38,3 +38,6 @@ pub(crate) const LINK_SEARCH_BYTES: usize = 16 << 10;
 
 /// Longest line of a streamed answer; a longer one fails the request.
 pub(crate) const MAX_RECORD_BYTES: usize = 1 << 20;
+
+/// How long a runner may take to answer about Git, which it ends itself before.
+pub(crate) const GIT_TIMEOUT: Duration = Duration::from_secs(45);

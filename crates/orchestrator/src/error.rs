@@ -259,6 +259,8 @@ fn channel_code(error: &ChannelError) -> &'static str {
             FaultCode::LimitReached => "limit_reached",
             FaultCode::Closed => "closed",
             FaultCode::Refused => "refused",
+            FaultCode::ProgramMissing => "program_missing",
+            FaultCode::TimedOut => "timed_out",
             FaultCode::Internal => "runner_failed",
         },
         ChannelError::Broken(_) => "channel_broken",

@@ -39,6 +39,10 @@ pub enum FaultCode {
     Closed,
     /// Nothing listens on that port.
     Refused,
+    /// A program that the request needs is not in the sandbox.
+    ProgramMissing,
+    /// It took longer than it may and was ended.
+    TimedOut,
     /// A bug or an unexpected kernel answer.
     Internal,
 }
@@ -55,7 +59,9 @@ impl FaultCode {
             Self::PreconditionFailed => 412,
             Self::LimitReached => 429,
             Self::Internal => 500,
+            Self::ProgramMissing => 501,
             Self::Refused => 502,
+            Self::TimedOut => 504,
             Self::StorageFull => 507,
         }
     }

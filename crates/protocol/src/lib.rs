@@ -30,6 +30,15 @@
 //! | `POST /files/chmod` | [`ChmodRequest`] | [`FileStat`] |
 //! | `GET /search/names?pattern=P&kind=glob&path=P&case=smart&depth=N&limit=N&hidden=false&ignored=false&sort=path` | | lines of [`NameRecord`] |
 //! | `POST /search/text` | [`TextSearch`] | lines of [`TextRecord`] |
+//! | `GET /files/watch?path=P&recursive=true&after=N&exclude=a,b/c` | | lines of [`WatchEvent`] |
+//! | `GET /git/status?path=P&untracked=normal&ignored=false` | | [`GitStatus`] |
+//! | `GET /git/diff?path=P&staged=false&from=R&to=R` | | [`GitDiff`] |
+//! | `GET /git/show?path=P&revision=HEAD` | | [`GitShow`] |
+//! | `GET /git/log?path=P&revision=HEAD&limit=N&after=N` | | [`GitLog`] |
+//! | `GET /git/branches?path=P` | | [`GitBranches`] |
+//! | `POST /git/stage`, `POST /git/unstage` | [`GitPaths`] | 204 |
+//! | `POST /git/commit` | [`GitCommitRequest`] | [`GitCommitted`] |
+//! | `POST /git/checkout` | [`GitCheckout`] | 204 |
 //! | `CONNECT 127.0.0.1:{port}` | | a tunnel to that port on any loopback or wildcard address |
 //! | `GET /stats` | | [`Stats`] |
 //!
@@ -47,11 +56,13 @@ pub mod frame;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod git;
 pub mod hello;
 mod percent;
 pub mod search;
 pub mod stats;
 pub mod tree;
+pub mod watch;
 
 pub use command::{
     CommandId, CommandSpec, CommandState, CommandStatus, Ending, InvalidCommandId,
@@ -69,6 +80,11 @@ pub use file::{
 };
 pub use file_tag::{FileTag, InvalidFileTag};
 pub use frame::{Frame, FrameDecoder, FrameError, StreamKind};
+pub use git::{
+    GitBranch, GitBranches, GitChange, GitCheckout, GitCommit, GitCommitRequest, GitCommitted,
+    GitDiff, GitEntry, GitHead, GitLog, GitObject, GitPaths, GitPerson, GitRepository, GitShow,
+    GitStatus,
+};
 pub use hello::{Hello, PROTOCOL_VERSION};
 pub use percent::percent_encoded;
 pub use search::{
@@ -77,6 +93,7 @@ pub use search::{
 };
 pub use stats::Stats;
 pub use tree::{TreeEnd, TreeEndLine, TreeEntry, TreeLimit, TreeRecord};
+pub use watch::{WatchEvent, WatchKind};
 
 /// The workspace's own path in every sandbox on every engine.
 pub const WORKSPACE: &str = "/vercel/sandbox/workspace";

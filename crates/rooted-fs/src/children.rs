@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir, ResolveFlags, fstat, readlinkat, statat};
@@ -18,7 +19,7 @@ use crate::limits::DIRECTORY_BUFFER_BYTES;
 use crate::regular::require_regular;
 use crate::resolve::open_below;
 use crate::stat::describe;
-use crate::{Directory, RegularFile, RootedError};
+use crate::{Directory, RegularFile, RelPath, RootedError};
 
 impl Directory {
     /// Calls `each` for every entry, in the file system's own order, until it breaks.
@@ -79,6 +80,14 @@ impl Directory {
         Ok(Directory { fd, path })
     }
 
+    /// A directory anywhere below this one, on a way without links and other mounts.
+    pub fn open_below(&self, path: &RelPath) -> Result<Directory, RootedError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let fd = open_below(&self.fd, path.as_bytes(), flags, resolve).at(path)?;
+        Ok(Directory { fd, path: path.clone() })
+    }
+
     /// A regular file in this one; look at its kind first, for merely opening a pipe wakes the
     /// process at its other end.
     pub fn open_file(&self, name: &OsStr) -> Result<RegularFile, RootedError> {
@@ -95,6 +104,13 @@ impl Directory {
     }
 }
 
+/// For what runs in it, or watches it.
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 impl RegularFile {
     /// For readers that want a file of the standard library.
     pub fn into_file(self) -> File {
@@ -108,7 +124,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::{RelPath, Root};
+    use crate::Root;
 
     #[test]
     fn entries_have_kinds_and_only_real_directories_and_files_are_entered() {

@@ -301,3 +301,65 @@ pub(crate) const MAX_IGNORE_BYTES: usize = 512 << 10;
 
 /// Files searched between two looks at the clock and at the reader.
 pub(crate) const FILES_PER_LOOK: u32 = 32;
+
+/// Requests about Git that are worked on at once, and that wait for it; one more is refused with
+/// `limit_reached`.
+pub(crate) const MAX_GIT_AT_ONCE: usize = 4;
+pub(crate) const MAX_GIT_WAITING: usize = 64;
+
+/// How long such a request may take, its wait included; then everything it started is killed and it
+/// is refused with `timed_out`.
+pub(crate) const GIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What Git may say of a status, of the settings of a repository, and beside any answer; above it
+/// Git is ended and the answer marked as truncated, or for settings the request refused.
+pub(crate) const MAX_GIT_STATUS_BYTES: usize = 4 << 20;
+pub(crate) const MAX_GIT_SETTINGS_BYTES: usize = 1 << 20;
+pub(crate) const MAX_GIT_COMPLAINT_BYTES: usize = 64 << 10;
+
+/// Entries of a status and branches of a list, and bytes of their names; more are marked as
+/// truncated.
+pub(crate) const MAX_GIT_ENTRIES: usize = 10_000;
+pub(crate) const MAX_GIT_TEXT_BYTES: usize = 2 << 20;
+
+/// Text of a difference, of a file at a revision, and of a log; what follows is cut and marked. Even
+/// if every byte has to be escaped, the JSON stays below what the daemon reads.
+pub(crate) const MAX_GIT_CONTENT_BYTES: usize = 2 << 20;
+
+/// Commits of one log, and how many without being asked for a number.
+pub(crate) const MAX_GIT_COMMITS: u64 = 500;
+pub(crate) const GIT_COMMITS: u64 = 50;
+
+/// The longest name of a revision or branch, of an author, and the longest message of a commit.
+pub(crate) const MAX_GIT_REVISION_BYTES: usize = 250;
+pub(crate) const MAX_GIT_PERSON_BYTES: usize = 500;
+pub(crate) const MAX_GIT_MESSAGE_BYTES: usize = 64 << 10;
+
+/// Filters that a repository's settings may name; one with more is not read.
+pub(crate) const MAX_GIT_FILTERS: usize = 64;
+
+/// Trees that are watched at once, and directories of one and of all of them. A watch beyond it is
+/// refused with `limit_reached`; one that grows beyond it is reset and ended.
+pub(crate) const MAX_WATCHES: usize = 64;
+pub(crate) const MAX_WATCHED_DIRECTORIES: usize = 10_000;
+pub(crate) const MAX_ALL_WATCHED_DIRECTORIES: usize = 20_000;
+
+/// Changes of one tree that are kept for readers; whoever is further behind is told to list again.
+pub(crate) const MAX_WATCH_EVENTS: usize = 8_192;
+pub(crate) const MAX_WATCH_EVENT_BYTES: usize = 2 << 20;
+
+/// How long a tree is watched on after its last reader has left.
+pub(crate) const WATCH_GRACE: Duration = Duration::from_secs(60);
+
+/// Changes that come within this time of the first travel together, and those of one file become
+/// one; with so many of them, or while new directories are listed for so long, earlier or later.
+pub(crate) const WATCH_SETTLE: Duration = Duration::from_millis(50);
+pub(crate) const WATCH_SETTLE_LONGEST: Duration = Duration::from_millis(500);
+pub(crate) const MAX_WATCH_PENDING: usize = 4_096;
+
+/// Directories listed, and the kernel's words taken, between two turns of other work.
+pub(crate) const WATCH_SCANS_PER_TURN: usize = 32;
+pub(crate) const WATCH_WORDS_PER_TURN: usize = 2_048;
+
+/// Names of directories that a watch may leave out.
+pub(crate) const MAX_WATCH_EXCLUDED: usize = 64;

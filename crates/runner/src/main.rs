@@ -12,6 +12,7 @@ mod contain;
 mod descriptors;
 mod files;
 mod front;
+mod git;
 mod http;
 mod limits;
 mod offload;
@@ -29,6 +30,7 @@ mod stats;
 mod stdio;
 mod tree;
 mod tunnel;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -16,13 +16,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixListener;
 
 use crate::commands::{self, Commands};
+use crate::files::query::Query;
 use crate::files::{self, Workspace};
+use crate::git::{self, Git};
 use crate::http::{self, Counters, RunnerBody};
 use crate::limits::{
     ACCEPT_PAUSE, CONNECTION_WINDOW_BYTES, MAX_FRAME_BYTES, MAX_SEND_BYTES, MAX_STREAMS,
     STREAM_WINDOW_BYTES,
 };
 use crate::offload::Offload;
+use crate::watch::{self, Watches};
 use crate::{search, stats, tunnel};
 
 /// What requests work on.
@@ -32,6 +35,8 @@ pub(crate) struct Runner {
     pub(crate) workspace: Rc<Workspace>,
     pub(crate) counters: Rc<Counters>,
     pub(crate) offload: Offload,
+    pub(crate) git: Git,
+    pub(crate) watches: Rc<Watches>,
 }
 
 /// Accepts forever.
@@ -77,8 +82,13 @@ async fn route(runner: &Runner, request: Request<Incoming>) -> Result<Response<R
     let first = request.uri().path().split('/').nth(1).unwrap_or_default();
     match first {
         "commands" => commands::routes::handle(request, &runner.commands, &runner.counters).await,
-        "files" => files::handle(request, &runner.workspace, &runner.offload).await,
         "search" => search::handle(request, &runner.workspace, &runner.offload).await,
+        "files" if is_watch(&request) => {
+            let query = Query::parse(request.uri().query().unwrap_or_default())?;
+            watch::handle(&runner.watches, &runner.workspace, &runner.counters, query).await
+        }
+        "files" => files::handle(request, &runner.workspace, &runner.offload).await,
+        "git" => git::handle(request, &runner.git, &runner.commands, &runner.workspace).await,
         "environment" if request.method() == Method::PUT => {
             let variables = http::read_json(request.into_body()).await?;
             runner.commands.set_environment(variables).map(|()| http::no_content())
@@ -90,6 +100,10 @@ async fn route(runner: &Runner, request: Request<Incoming>) -> Result<Response<R
         }
         _ => Err(http::no_route(request.method(), request.uri().path())),
     }
+}
+
+fn is_watch(request: &Request<Incoming>) -> bool {
+    request.method() == Method::GET && request.uri().path() == "/files/watch"
 }
 
 /// Everything stays on the one thread.

@@ -14,6 +14,7 @@ use crate::cgroups::{self, CommandCgroups, OomKills};
 use crate::clock::now_ms;
 use crate::commands::{Commands, Launcher};
 use crate::files::Workspace;
+use crate::git::Git;
 use crate::http::Counters;
 use crate::limits::KEPT_FREE_BYTES;
 use crate::offload::Offload;
@@ -23,6 +24,7 @@ use crate::reaper::Reaper;
 use crate::server::{self, Runner};
 use crate::spawn::Spawner;
 use crate::stdio::{self, Stdio};
+use crate::watch::Watches;
 use crate::{descriptors, signals};
 
 /// Exit codes, after sysexits.h.
@@ -142,6 +144,8 @@ fn assemble(
         workspace: Rc::new(Workspace::open(config)?),
         counters: Rc::new(Counters::default()),
         offload: Offload::default(),
+        git: Git::default(),
+        watches: Rc::new(Watches::default()),
     }))
 }
 

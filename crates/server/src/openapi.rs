@@ -21,6 +21,7 @@ use crate::routes::Routes;
         (name = "sandboxes", description = "Machines with a workspace"),
         (name = "commands", description = "Programs run in a sandbox, with their output"),
         (name = "files", description = "The workspace's files"),
+        (name = "git", description = "Repositories in the workspace"),
         (name = "ports", description = "Things listening in a sandbox"),
         (name = "images", description = "What sandboxes are made of"),
         (name = "tokens", description = "Who may call"),

@@ -186,6 +186,34 @@ impl Launcher {
         self.place(program, around, lease)
     }
 
+    /// A program of the runner's own, whose input is a file.
+    pub(super) fn spawn_aside(
+        &self,
+        program: &mut Program,
+        streams: [BorrowedFd<'_>; 3],
+        cwd: BorrowedFd<'_>,
+        lease: Option<&Lease>,
+        stamp: Option<Stamp>,
+    ) -> Result<i32, Fault> {
+        let [stdin, stdout, stderr] = streams;
+        let around = Surroundings {
+            stdin,
+            stdout,
+            stderr,
+            terminal: false,
+            cwd,
+            placement: Placement::Inherit,
+            stamp,
+            shell: None,
+        };
+        self.place(program, around, lease)
+    }
+
+    /// The workspace's path without links, as what runs in it sees it.
+    pub(super) fn real_workspace(&self) -> io::Result<std::path::PathBuf> {
+        std::fs::canonicalize(&self.workspace)
+    }
+
     /// Out-of-memory kills in this sandbox so far; none where the engine does not tell.
     pub(super) fn look_for_oom_kills(&self) -> OomMark {
         self.oom.as_ref().map(OomKills::look).unwrap_or_default()

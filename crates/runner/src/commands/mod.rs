@@ -3,6 +3,7 @@
 //! The registry owns the set of commands, the memory their journals may use, and who is told
 //! when a process is reaped. It starts commands but never decides how one ends.
 
+pub(crate) mod aside;
 mod buffers;
 mod command;
 mod death;
@@ -56,6 +57,8 @@ pub(crate) struct Commands {
     all: RefCell<BTreeMap<u64, Rc<Command>>>,
     numbers: RefCell<HashMap<CommandId, u64>>,
     next_number: Cell<u64>,
+    /// See [`aside`].
+    next_aside: Cell<u64>,
     /// By the pid of a process that was not reaped yet.
     living: RefCell<HashMap<i32, Rc<Death>>>,
     shells: Shells,
@@ -83,6 +86,7 @@ impl Commands {
             all: RefCell::default(),
             numbers: RefCell::default(),
             next_number: Cell::new(0),
+            next_aside: Cell::new(0),
             living: RefCell::default(),
             shells: Shells::default(),
             ended_count: Cell::new(0),

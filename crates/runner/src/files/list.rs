@@ -54,7 +54,7 @@ fn text_size(entry: &FileEntry) -> usize {
     entry.name.len() + optional(&entry.name_hex) + optional(&entry.target)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

@@ -21,6 +21,8 @@ mod upload;
 mod write_at;
 mod write_many;
 
+pub(crate) use list::hex;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;

@@ -41,15 +41,16 @@ pub(super) struct Pointers {
 
 impl Program {
     pub(crate) fn new(
-        argv: &[String],
+        argv: &[impl AsRef<[u8]>],
         environment: &BTreeMap<String, String>,
         default_path: &str,
     ) -> Result<Self, InvalidProgram> {
-        let name = argv.first().filter(|name| !name.is_empty()).ok_or(InvalidProgram::Empty)?;
+        let name = argv.first().map(AsRef::as_ref).filter(|name| !name.is_empty());
+        let name = name.ok_or(InvalidProgram::Empty)?;
         let mut strings = Vec::new();
         let mut arguments = Vec::new();
         for argument in argv {
-            arguments.push(keep(&mut strings, c_string(argument.as_str(), "an argument")?));
+            arguments.push(keep(&mut strings, c_string(argument.as_ref(), "an argument")?));
         }
         let mut variables = Vec::new();
         for (name, value) in environment {
@@ -70,7 +71,7 @@ impl Program {
         for list in [&mut arguments, &mut variables, &mut candidates, &mut script] {
             list.push(ptr::null());
         }
-        let shown: String = name.chars().take(200).collect();
+        let shown: String = String::from_utf8_lossy(name).chars().take(200).collect();
         let complaint = c_string(format!("sandbank: cannot run {shown:?}: "), "an argument")?;
         let environment = variables;
         Ok(Self { _strings: strings, arguments, environment, candidates, script, complaint })
@@ -99,12 +100,12 @@ fn c_string(text: impl Into<Vec<u8>>, what: &'static str) -> Result<CString, Inv
 }
 
 /// A name with a slash is a path; any other is looked up, an empty entry meaning the cwd.
-fn candidate_paths(name: &str, path: &str) -> Vec<String> {
-    if name.contains('/') {
-        return vec![name.to_owned()];
+fn candidate_paths(name: &[u8], path: &str) -> Vec<Vec<u8>> {
+    if name.contains(&b'/') {
+        return vec![name.to_vec()];
     }
     let directories = path.split(':').map(|entry| if entry.is_empty() { "." } else { entry });
-    directories.map(|directory| format!("{directory}/{name}")).collect()
+    directories.map(|directory| [directory.as_bytes(), b"/", name].concat()).collect()
 }
 
 #[cfg(test)]
@@ -119,8 +120,9 @@ mod tests {
 
     #[test]
     fn names_are_looked_up_and_paths_are_not() {
-        assert_eq!(candidate_paths("ls", "/a::/b"), ["/a/ls", "./ls", "/b/ls"]);
-        assert_eq!(candidate_paths("./ls", "/a"), ["./ls"]);
+        let found = candidate_paths(b"ls", "/a::/b");
+        assert_eq!(found, [b"/a/ls".as_slice(), b"./ls", b"/b/ls"]);
+        assert_eq!(candidate_paths(b"./ls", "/a"), [b"./ls"]);
     }
 
     #[test]

@@ -166,6 +166,8 @@ fn refused(fault: &Fault) -> ApiError {
         FaultCode::LimitReached => (StatusCode::TOO_MANY_REQUESTS, "limit_reached"),
         FaultCode::Refused => (StatusCode::BAD_GATEWAY, "refused"),
         FaultCode::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "storage_full"),
+        FaultCode::ProgramMissing => (StatusCode::NOT_IMPLEMENTED, "program_missing"),
+        FaultCode::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "timed_out"),
         FaultCode::Internal => (StatusCode::BAD_GATEWAY, "runner_failed"),
     };
     let error = ApiError::new(status, code, clipped(&fault.message));
@@ -176,6 +178,9 @@ fn refused(fault: &Fault) -> ApiError {
         FaultCode::PreconditionFailed => {
             error.with_hint("read the file again: nothing was changed, and its ETag is another now")
         }
+        FaultCode::ProgramMissing => error.with_hint(
+            "create the sandbox from an image that has it, or install it in the sandbox",
+        ),
         FaultCode::StorageFull => error.with_hint("delete files in the workspace"),
         _ => error,
     }

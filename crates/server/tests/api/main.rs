@@ -9,6 +9,7 @@ mod chat;
 mod commands;
 mod events;
 mod files;
+mod git;
 mod hostile_runner;
 mod http;
 mod kept_workspaces;

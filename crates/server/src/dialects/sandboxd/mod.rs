@@ -24,6 +24,9 @@ mod file_walk;
 mod files;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
+mod git_read;
+mod git_view;
+mod git_write;
 mod image_import;
 mod image_pull;
 mod images;
@@ -59,7 +62,7 @@ const OWN_ADMIN: Access = Access::Token(Scope::Admin);
 
 /// Adds every route of this dialect, sandboxd's own first.
 pub(crate) fn routes(routes: Routes) -> Routes {
-    own_daemon(own_files(own_commands(own_sandboxes(sandboxd(routes)))))
+    own_daemon(own_git(own_files(own_commands(own_sandboxes(sandboxd(routes))))))
 }
 
 fn sandboxd(routes: Routes) -> Routes {
@@ -114,6 +117,19 @@ fn own_files(routes: Routes) -> Routes {
         .add(OWN, routes!(file_copy::chmod))
         .add(OWN_READ, routes!(search::names))
         .add(OWN_READ, routes!(search::text))
+}
+
+fn own_git(routes: Routes) -> Routes {
+    routes
+        .add(OWN_READ, routes!(git_read::status))
+        .add(OWN_READ, routes!(git_read::diff))
+        .add(OWN_READ, routes!(git_read::show))
+        .add(OWN_READ, routes!(git_read::log))
+        .add(OWN_READ, routes!(git_read::branches))
+        .add(OWN, routes!(git_write::stage))
+        .add(OWN, routes!(git_write::unstage))
+        .add(OWN, routes!(git_write::commit))
+        .add(OWN, routes!(git_write::checkout))
 }
 
 fn own_daemon(routes: Routes) -> Routes {
