@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::Uri;
 use sandbank_orchestrator::Orchestrator;
 use sandbank_store::Store;
+use sandbank_workspace::Place;
 
 use crate::auth::{self, Gate};
 use crate::config::{Secret, Settings};
@@ -35,6 +36,8 @@ struct Inner {
     streams: Streams,
     images: ImageNames,
     workspace_sessions: WorkspaceSessions,
+    /// Where the workspace is, if not in a sandbox.
+    workspace_place: Option<Arc<dyn Place>>,
     shutdown: Shutdown,
     wait_silence: Duration,
 }
@@ -56,11 +59,20 @@ impl App {
             streams: Streams::new(settings.server.max_streams),
             images: ImageNames::default(),
             workspace_sessions: WorkspaceSessions::new(&session_secrets(&settings, token)),
+            workspace_place: None,
             shutdown: Shutdown::default(),
             wait_silence: WAIT_SILENCE,
             settings,
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Of `/api` and `/ws`, where it is not in a sandbox.
+    #[must_use]
+    pub fn with_workspace(mut self, place: Arc<dyn Place>) -> Self {
+        let inner = Arc::get_mut(&mut self.inner).expect("an app is shared only once it serves");
+        inner.workspace_place = Some(place);
+        self
     }
 
     /// For tests: how long a wait keeps its headers back.
@@ -107,6 +119,10 @@ impl App {
 
     pub(crate) fn workspace_sessions(&self) -> &WorkspaceSessions {
         &self.inner.workspace_sessions
+    }
+
+    pub(crate) fn workspace_place(&self) -> Option<&Arc<dyn Place>> {
+        self.inner.workspace_place.as_ref()
     }
 
     pub(crate) fn router(&self) -> Router {

@@ -212,3 +212,7 @@ pub(crate) const MAX_CONDITION_TAGS: usize = 16;
 pub(crate) const DEFAULT_TREE_DEPTH: u64 = 20;
 pub(crate) const DEFAULT_TREE_NODES: u64 = 10_000;
 pub(crate) const DEFAULT_TREE_MS: u64 = 5_000;
+
+/// Levels that `/api/search` goes down, and how many it finds; then its answer is marked as cut.
+pub(crate) const WORKSPACE_SEARCH_DEPTH: u64 = 10;
+pub(crate) const MAX_WORKSPACE_FOUND: u64 = 10_000;

@@ -11,6 +11,7 @@ mod own;
 mod parts;
 mod self_test;
 mod start_failure;
+mod workspace_place;
 
 pub(crate) use choose::choose_engine;
 pub(crate) use data_dir::{DataDir, Holder, holder};
@@ -18,3 +19,4 @@ pub(crate) use own::OwnDaemon;
 pub(crate) use parts::Daemon;
 pub(crate) use self_test::escaped;
 pub(crate) use start_failure::{bad_config, bad_token_file, cannot_test};
+pub(crate) use workspace_place::{unusable, wrong};

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::engine_settings::lifecycle_settings;
 use super::others::{self, Ingredients, Other};
-use super::{DataDir, choose_engine, self_test, start_failure};
+use super::{DataDir, choose_engine, self_test, start_failure, workspace_place};
 use crate::failure::{Exit, Failure};
 
 const DATABASE: &str = "sandbank.db";
@@ -55,6 +55,7 @@ impl Daemon {
         let listening = |error: std::io::Error| start_failure::no_listener(bind, &error);
         let listener = TcpListener::bind(bind).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
+        let elsewhere = workspace_place::open(&settings, data_dir.path())?;
         let store = open_store(&data_dir).await?;
         let instance = store.instance_id().clone();
         let open =
@@ -90,6 +91,10 @@ impl Daemon {
             |other: Other| other.look_after(test, &orchestrator, &ingredients, &leaving);
         let others = others.into_iter().filter_map(look_after).collect();
         let app = App::new(orchestrator.clone(), store.clone(), settings, token);
+        let app = match elsewhere {
+            Some(place) => app.with_workspace(place),
+            None => app,
+        };
         let shutdown = app.shutdown().clone();
         let testing = untested.and_then(|reason| {
             orchestrator.withhold_creates(engine.name(), reason);

@@ -51,6 +51,11 @@ pub(super) const IMAGE: Check = Check {
     accepts: |text| text.parse::<ImageName>().is_ok(),
 };
 
+pub(super) const URL: Check = Check {
+    allowed: "an address, like http://host:port or https://host:port",
+    accepts: |text| text.starts_with("http://") || text.starts_with("https://"),
+};
+
 pub(super) const WORD: Check = Check {
     allowed: "a program or an argument, without control characters",
     accepts: |text| !text.is_empty() && !text.chars().any(char::is_control),

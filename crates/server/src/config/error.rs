@@ -62,6 +62,8 @@ pub enum ConfigError {
     #[error("{origin} cannot be used: {reason}")]
     Pool { origin: Origin, reason: String },
     #[error("{origin} cannot be used: {reason}")]
+    Workspace { origin: Origin, reason: String },
+    #[error("{origin} cannot be used: {reason}")]
     Engines { origin: Origin, reason: String },
 }
 

@@ -1,5 +1,6 @@
 //! The settings of the one workspace of `/api` and `/ws`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sandbank_engine::{ImageName, WorkspaceId};
@@ -13,6 +14,13 @@ use crate::limits::MIN_SESSION_SECRET_CHARS;
 #[derive(Debug, Clone)]
 pub struct WorkspaceSettings {
     pub mode: WorkspaceMode,
+    /// Of mode local.
+    pub root: Option<PathBuf>,
+    /// Of mode remote.
+    pub service_url: Option<String>,
+    pub service_secret_file: Option<PathBuf>,
+    pub multi_tenant: bool,
+    pub identity_binding: bool,
     /// Of the kept workspace that its sandbox has.
     pub name: WorkspaceId,
     /// None: what sandboxes are made of whose caller does not say.
@@ -33,17 +41,31 @@ pub struct WorkspaceSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceMode {
     Off,
+    /// On a directory of this machine.
+    Local,
+    /// In a sandbox of this server.
     Sandbox,
+    /// Behind a workspace service on another machine.
+    Remote,
 }
 
 pub(super) fn read(table: &Resolved) -> Result<WorkspaceSettings, ConfigError> {
+    contradictions(table)?;
     let name = table.text("workspace.name").and_then(|name| name.parse().ok());
+    let text = |key| table.text(key).map(str::to_owned);
     let seconds = |key| Duration::from_secs(table.number(key));
     Ok(WorkspaceSettings {
         mode: match table.text("workspace.mode") {
+            Some("local") => WorkspaceMode::Local,
             Some("sandbox") => WorkspaceMode::Sandbox,
+            Some("remote") => WorkspaceMode::Remote,
             _ => WorkspaceMode::Off,
         },
+        root: table.text("workspace.root").map(PathBuf::from),
+        service_url: text("workspace.service_url"),
+        service_secret_file: table.text("workspace.service_secret_file").map(PathBuf::from),
+        multi_tenant: table.switch("workspace.multi_tenant"),
+        identity_binding: table.switch("workspace.identity_binding"),
         name: name.expect("checked by the table"),
         image: table.text("workspace.image").and_then(|name| name.parse().ok()),
         loopback_open: table.switch("workspace.loopback_open"),
@@ -54,6 +76,48 @@ pub(super) fn read(table: &Resolved) -> Result<WorkspaceSettings, ConfigError> {
         pty_window: seconds("workspace.pty_window_seconds"),
         pty_max_sessions: count(table, "workspace.pty_max_sessions"),
     })
+}
+
+/// What is missing, or does not go together.
+fn contradictions(table: &Resolved) -> Result<(), ConfigError> {
+    let refuse = |key: &'static str, reason: &str| {
+        Err(ConfigError::Workspace { origin: table.origin(key), reason: reason.to_owned() })
+    };
+    let is_missing = |key| table.text(key).is_none();
+    match table.text("workspace.mode") {
+        Some("local") if is_missing("workspace.root") => refuse(
+            "workspace.mode",
+            "local needs a directory; name it with SANDBANK_WORKSPACE_ROOT or --workspace-root",
+        ),
+        Some("remote") if is_missing("workspace.service_url") => refuse(
+            "workspace.mode",
+            "remote needs a workspace service; name it with SANDBANK_WORKSPACE_SERVICE_URL",
+        ),
+        Some("remote") if is_missing("workspace.service_secret_file") => refuse(
+            "workspace.mode",
+            "remote needs the secret that it shares with the service; name its file with \
+             SANDBANK_WORKSPACE_SERVICE_SECRET_FILE",
+        ),
+        _ if table.switch("workspace.multi_tenant")
+            && !table.switch("workspace.identity_binding") =>
+        {
+            refuse(
+                "workspace.multi_tenant",
+                "several users need sessions that are bound to them; set \
+                 AUTH_IDENTITY_BINDING_ENABLED=true, or leave MULTI_TENANT out",
+            )
+        }
+        _ if table.switch("workspace.identity_binding")
+            && table.switch("workspace.loopback_open") =>
+        {
+            refuse(
+                "workspace.loopback_open",
+                "without a token nobody can be told apart; leave it out, or leave out \
+                 AUTH_IDENTITY_BINDING_ENABLED",
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 fn session_secrets(table: &Resolved) -> Result<Vec<Secret>, ConfigError> {

@@ -8,6 +8,7 @@ mod breakable;
 mod chat;
 mod commands;
 mod events;
+mod everywhere;
 mod files;
 mod git;
 mod hostile_runner;

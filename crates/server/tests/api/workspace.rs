@@ -3,11 +3,8 @@
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
+use crate::everywhere::everywhere;
 use crate::world::World;
-
-async fn world() -> World {
-    World::with(&[("workspace.mode", "sandbox")]).await
-}
 
 async fn answer(request: RequestBuilder) -> (u16, Value) {
     let response = request.send().await.unwrap();
@@ -35,7 +32,7 @@ async fn put(world: &World, path: &str, content: &str) {
 
 #[tokio::test]
 async fn what_there_is_is_told_in_the_originals_shapes() {
-    let world = world().await;
+    let world = World::with(&[("workspace.mode", "sandbox")]).await;
     let (status, health) = answer(world.open("GET", "/health")).await;
     assert_eq!(
         (status, &health["status"], &health["workspace_mode"]),
@@ -68,41 +65,48 @@ async fn what_there_is_is_told_in_the_originals_shapes() {
 
 #[tokio::test]
 async fn files_are_written_read_and_deleted_with_the_originals_words() {
-    let world = world().await;
-    put(&world, "deep/er/a.txt", "grüße\n").await;
-    let read = get(&world, "/api/file?path=deep/er/a.txt").await;
-    assert_eq!(read, (200, json!({ "content": "grüße\n", "path": "deep/er/a.txt" })));
-    // Cleaned by its letters, echoed as given.
-    let odd = get(&world, "/api/file?path=./deep/x/../er/a.txt").await;
-    assert_eq!(odd, (200, json!({ "content": "grüße\n", "path": "./deep/x/../er/a.txt" })));
-    assert_eq!(get(&world, "/api/file?path=no").await, detail(404, "File not found: no"));
-    assert_eq!(get(&world, "/api/file?path=deep").await, detail(400, "Path is a directory: deep"));
-    let missing = json!([{ "type": "missing", "loc": ["query", "path"], "msg": "Field required", "input": null }]);
-    assert_eq!(get(&world, "/api/file").await, (422, json!({ "detail": missing })));
-    for outside in ["../x", "/etc/passwd", "deep/../../x"] {
-        let refused = detail(400, &format!("Path traversal detected: {outside}"));
-        assert_eq!(get(&world, &format!("/api/file?path={outside}")).await, refused);
-        let file = format!("/api/file?path={outside}");
-        assert_eq!(send(&world, "PUT", &file, json!({ "content": "" })).await, refused);
-        assert_eq!(get(&world, &format!("/api/tree?path={outside}")).await, refused);
+    for place in everywhere(&[]).await {
+        println!("in a workspace of mode {}", place.mode);
+        let world = &place.world;
+        put(world, "deep/er/a.txt", "grüße\n").await;
+        let read = get(world, "/api/file?path=deep/er/a.txt").await;
+        assert_eq!(read, (200, json!({ "content": "grüße\n", "path": "deep/er/a.txt" })));
+        // Cleaned by its letters, echoed as given.
+        let odd = get(world, "/api/file?path=./deep/x/../er/a.txt").await;
+        assert_eq!(odd, (200, json!({ "content": "grüße\n", "path": "./deep/x/../er/a.txt" })));
+        assert_eq!(get(world, "/api/file?path=no").await, detail(404, "File not found: no"));
+        assert_eq!(
+            get(world, "/api/file?path=deep").await,
+            detail(400, "Path is a directory: deep")
+        );
+        let missing = json!([{ "type": "missing", "loc": ["query", "path"], "msg": "Field required", "input": null }]);
+        assert_eq!(get(world, "/api/file").await, (422, json!({ "detail": missing })));
+        for outside in ["../x", "/etc/passwd", "deep/../../x"] {
+            let refused = detail(400, &format!("Path traversal detected: {outside}"));
+            assert_eq!(get(world, &format!("/api/file?path={outside}")).await, refused);
+            let file = format!("/api/file?path={outside}");
+            assert_eq!(send(world, "PUT", &file, json!({ "content": "" })).await, refused);
+            assert_eq!(get(world, &format!("/api/tree?path={outside}")).await, refused);
+        }
+        let (status, body) = send(world, "PUT", "/api/file?path=x", json!({ "text": "" })).await;
+        assert_eq!((status, &body["detail"][0]["loc"]), (422, &json!(["body", "content"])));
+        assert_eq!(
+            send(world, "PUT", "/api/file?path=deep", json!({ "content": "" })).await,
+            detail(400, "Path is a directory: deep")
+        );
+        let deleted = answer(world.api.request("DELETE", "/api/file?path=deep")).await;
+        assert_eq!(deleted, (200, json!({ "success": true, "path": "deep" })));
+        let again = answer(world.api.request("DELETE", "/api/file?path=deep")).await;
+        assert_eq!(again, detail(404, "File not found: deep"));
+        let (status, _) = answer(world.api.request("DELETE", "/api/file?path=.")).await;
+        assert_eq!(status, 400);
+        place.end().await;
     }
-    let (status, body) = send(&world, "PUT", "/api/file?path=x", json!({ "text": "" })).await;
-    assert_eq!((status, &body["detail"][0]["loc"]), (422, &json!(["body", "content"])));
-    assert_eq!(
-        send(&world, "PUT", "/api/file?path=deep", json!({ "content": "" })).await,
-        detail(400, "Path is a directory: deep")
-    );
-    let deleted = answer(world.api.request("DELETE", "/api/file?path=deep")).await;
-    assert_eq!(deleted, (200, json!({ "success": true, "path": "deep" })));
-    let again = answer(world.api.request("DELETE", "/api/file?path=deep")).await;
-    assert_eq!(again, detail(404, "File not found: deep"));
-    let (status, _) = answer(world.api.request("DELETE", "/api/file?path=.")).await;
-    assert_eq!(status, 400);
 }
 
 #[tokio::test]
 async fn what_is_no_text_or_too_large_has_a_defined_answer() {
-    let world = world().await;
+    let world = World::with(&[("workspace.mode", "sandbox")]).await;
     put(&world, "a", "").await;
     let sandboxes = world.api.sandboxes().await.unwrap();
     let id = sandboxes[0]["id"].as_str().unwrap().to_owned();
@@ -120,93 +124,123 @@ async fn what_is_no_text_or_too_large_has_a_defined_answer() {
 
 #[tokio::test]
 async fn a_tree_has_directories_first_and_sizes_of_files() {
-    let world = world().await;
-    for path in ["b.txt", "A.txt", "zdir/x", ".hidden"] {
-        put(&world, path, "12345678").await;
+    for place in everywhere(&[]).await {
+        println!("in a workspace of mode {}", place.mode);
+        let world = &place.world;
+        for path in ["b.txt", "A.txt", "zdir/x", ".hidden"] {
+            put(world, path, "12345678").await;
+        }
+        let file = |name: &str| json!({ "name": name, "path": name, "is_dir": false, "size": 8 });
+        let entries = json!([
+            { "name": "zdir", "path": "zdir", "is_dir": true }, file(".hidden"), file("A.txt"), file("b.txt"),
+        ]);
+        assert_eq!(
+            get(world, "/api/tree").await,
+            (200, json!({ "entries": entries, "path": "." }))
+        );
+        let below = json!([{ "name": "x", "path": "zdir/x", "is_dir": false, "size": 8 }]);
+        let tree = get(world, "/api/tree?path=zdir").await;
+        assert_eq!(tree, (200, json!({ "entries": below, "path": "zdir" })));
+        let missing = get(world, "/api/tree?path=none").await;
+        assert_eq!(missing, (200, json!({ "entries": [], "path": "none" })));
+        assert_eq!(
+            get(world, "/api/tree?path=b.txt").await,
+            detail(400, "Path is not a directory: b.txt")
+        );
+        place.end().await;
     }
-    let file = |name: &str| json!({ "name": name, "path": name, "is_dir": false, "size": 8 });
-    let entries = json!([
-        { "name": "zdir", "path": "zdir", "is_dir": true }, file(".hidden"), file("A.txt"), file("b.txt"),
-    ]);
-    assert_eq!(get(&world, "/api/tree").await, (200, json!({ "entries": entries, "path": "." })));
-    let below = json!([{ "name": "x", "path": "zdir/x", "is_dir": false, "size": 8 }]);
-    let tree = get(&world, "/api/tree?path=zdir").await;
-    assert_eq!(tree, (200, json!({ "entries": below, "path": "zdir" })));
-    let missing = get(&world, "/api/tree?path=none").await;
-    assert_eq!(missing, (200, json!({ "entries": [], "path": "none" })));
-    assert_eq!(
-        get(&world, "/api/tree?path=b.txt").await,
-        detail(400, "Path is not a directory: b.txt")
-    );
 }
 
 #[tokio::test]
 async fn files_are_renamed_and_moved_and_nothing_is_overwritten() {
-    let world = world().await;
-    put(&world, "a", "a").await;
-    put(&world, "b", "b").await;
-    put(&world, "d/a", "old").await;
-    let rename = |old: &str, new: &str| {
-        let body = json!({ "old_path": old, "new_path": new });
-        world.api.request("POST", "/api/file/rename").json(&body)
-    };
-    let move_into = |source: &str, directory: &str| {
-        let body = json!({ "src_path": source, "dest_dir": directory });
-        world.api.request("POST", "/api/file/move").json(&body)
-    };
-    assert_eq!(answer(rename("a", "b")).await, detail(409, "Target exists: b"));
-    assert_eq!(answer(rename("none", "c")).await, detail(404, "File not found: none"));
-    assert_eq!(answer(rename("none", "new/c")).await, detail(404, "File not found: none"));
-    let renamed = answer(rename("b", "new/c")).await;
-    assert_eq!(renamed, (200, json!({ "success": true, "old_path": "b", "new_path": "new/c" })));
-    assert_eq!(answer(move_into("a", "d")).await, detail(409, "Target exists in destination: d/a"));
-    assert_eq!(answer(move_into("a", "none")).await, detail(404, "File not found: none"));
-    assert_eq!(
-        answer(move_into("a", "d/a")).await,
-        detail(400, "Destination is not a directory: d/a")
-    );
-    let moved = answer(move_into("a", "new")).await;
-    assert_eq!(moved, (200, json!({ "success": true, "old_path": "a", "dest_path": "new/a" })));
-    let root = answer(move_into("new/c", ".")).await;
-    assert_eq!(root, (200, json!({ "success": true, "old_path": "new/c", "dest_path": "c" })));
-    assert_eq!(get(&world, "/api/file?path=c").await.1["content"], "b");
-    assert_eq!(get(&world, "/api/file?path=d/a").await.1["content"], "old");
+    for place in everywhere(&[]).await {
+        println!("in a workspace of mode {}", place.mode);
+        let world = &place.world;
+        put(world, "a", "a").await;
+        put(world, "b", "b").await;
+        put(world, "d/a", "old").await;
+        let rename = |old: &str, new: &str| {
+            let body = json!({ "old_path": old, "new_path": new });
+            world.api.request("POST", "/api/file/rename").json(&body)
+        };
+        let move_into = |source: &str, directory: &str| {
+            let body = json!({ "src_path": source, "dest_dir": directory });
+            world.api.request("POST", "/api/file/move").json(&body)
+        };
+        assert_eq!(answer(rename("a", "b")).await, detail(409, "Target exists: b"));
+        assert_eq!(answer(rename("none", "c")).await, detail(404, "File not found: none"));
+        assert_eq!(answer(rename("none", "new/c")).await, detail(404, "File not found: none"));
+        let renamed = answer(rename("b", "new/c")).await;
+        assert_eq!(
+            renamed,
+            (200, json!({ "success": true, "old_path": "b", "new_path": "new/c" }))
+        );
+        assert_eq!(
+            answer(move_into("a", "d")).await,
+            detail(409, "Target exists in destination: d/a")
+        );
+        assert_eq!(answer(move_into("a", "none")).await, detail(404, "File not found: none"));
+        assert_eq!(
+            answer(move_into("a", "d/a")).await,
+            detail(400, "Destination is not a directory: d/a")
+        );
+        let moved = answer(move_into("a", "new")).await;
+        assert_eq!(moved, (200, json!({ "success": true, "old_path": "a", "dest_path": "new/a" })));
+        let root = answer(move_into("new/c", ".")).await;
+        assert_eq!(root, (200, json!({ "success": true, "old_path": "new/c", "dest_path": "c" })));
+        assert_eq!(get(world, "/api/file?path=c").await.1["content"], "b");
+        assert_eq!(get(world, "/api/file?path=d/a").await.1["content"], "old");
+        place.end().await;
+    }
 }
 
 #[tokio::test]
 async fn an_approval_is_asked_for_decided_once_and_withdrawn() {
-    let world = world().await;
-    let question = json!({ "tool_name": "bash", "description": "list", "command": "ls" });
-    let (status, asked) = send(&world, "POST", "/api/approval/request", question).await;
-    assert_eq!((status, &asked["status"]), (200, &json!("pending")));
-    let id = asked["request_id"].as_str().unwrap();
-    let (_, pending) = get(&world, "/api/approval/pending").await;
-    assert_eq!((&pending["count"], &pending["pending"]), (&json!(1), &pending["requests"]));
-    assert_eq!(pending["pending"][0]["command"], "ls");
-    let decide = |id: &str, decision: &str| {
-        let body = json!({ "request_id": id, "decision": decision, "reason": "fine" });
-        world.api.request("POST", "/api/approval/decision").json(&body)
-    };
-    assert_eq!(
-        answer(decide(id, "maybe")).await,
-        detail(400, "Decision must be 'approve' or 'deny'")
-    );
-    assert_eq!(answer(decide("no", "deny")).await, detail(404, "Approval request not found: no"));
-    let decided = answer(decide(id, "approve")).await;
-    assert_eq!(decided, (200, json!({ "success": true, "request_id": id, "decision": "approve" })));
-    assert_eq!(answer(decide(id, "deny")).await, detail(409, "Request already decided: approve"));
-    let (_, status) = get(&world, &format!("/api/approval/status/{id}")).await;
-    assert_eq!((&status["status"], &status["reason"]), (&json!("approve"), &json!("fine")));
-    assert_eq!(get(&world, "/api/approval/pending").await.1["count"], 0);
-    let path = format!("/api/approval/{id}");
-    let deleted = answer(world.api.request("DELETE", &path)).await;
-    assert_eq!(deleted, (200, json!({ "success": true, "request_id": id })));
-    assert_eq!(answer(world.api.request("DELETE", &path)).await.0, 404);
+    for place in everywhere(&[]).await {
+        println!("in a workspace of mode {}", place.mode);
+        let world = &place.world;
+        let question = json!({ "tool_name": "bash", "description": "list", "command": "ls" });
+        let (status, asked) = send(world, "POST", "/api/approval/request", question).await;
+        assert_eq!((status, &asked["status"]), (200, &json!("pending")));
+        let id = asked["request_id"].as_str().unwrap();
+        let (_, pending) = get(world, "/api/approval/pending").await;
+        assert_eq!((&pending["count"], &pending["pending"]), (&json!(1), &pending["requests"]));
+        assert_eq!(pending["pending"][0]["command"], "ls");
+        let decide = |id: &str, decision: &str| {
+            let body = json!({ "request_id": id, "decision": decision, "reason": "fine" });
+            world.api.request("POST", "/api/approval/decision").json(&body)
+        };
+        assert_eq!(
+            answer(decide(id, "maybe")).await,
+            detail(400, "Decision must be 'approve' or 'deny'")
+        );
+        assert_eq!(
+            answer(decide("no", "deny")).await,
+            detail(404, "Approval request not found: no")
+        );
+        let decided = answer(decide(id, "approve")).await;
+        assert_eq!(
+            decided,
+            (200, json!({ "success": true, "request_id": id, "decision": "approve" }))
+        );
+        assert_eq!(
+            answer(decide(id, "deny")).await,
+            detail(409, "Request already decided: approve")
+        );
+        let (_, status) = get(world, &format!("/api/approval/status/{id}")).await;
+        assert_eq!((&status["status"], &status["reason"]), (&json!("approve"), &json!("fine")));
+        assert_eq!(get(world, "/api/approval/pending").await.1["count"], 0);
+        let path = format!("/api/approval/{id}");
+        let deleted = answer(world.api.request("DELETE", &path)).await;
+        assert_eq!(deleted, (200, json!({ "success": true, "request_id": id })));
+        assert_eq!(answer(world.api.request("DELETE", &path)).await.0, 404);
+        place.end().await;
+    }
 }
 
 #[tokio::test]
 async fn without_a_token_only_an_opened_loopback_is_let_in() {
-    let world = world().await;
+    let world = World::with(&[("workspace.mode", "sandbox")]).await;
     let (status, body) = answer(world.open("GET", "/api/tree")).await;
     assert_eq!(status, 401);
     assert!(body["detail"].as_str().unwrap().contains("Authorization: Bearer"), "{body}");
@@ -225,5 +259,74 @@ async fn a_workspace_that_is_switched_off_says_how_to_have_it() {
         let (status, body) = get(&world, path).await;
         assert_eq!(status, 404, "{path}");
         assert!(body["detail"].as_str().unwrap().contains("WORKSPACE_MODE"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn names_are_found_by_globs_and_by_their_parts_in_any_case() {
+    for place in everywhere(&[]).await {
+        println!("in a workspace of mode {}", place.mode);
+        let world = &place.world;
+        for path in ["Read.me", "src/readme.txt", "src/deep/other.rs", ".hidden/README"] {
+            put(world, path, "").await;
+        }
+        let (status, found) = get(world, "/api/search?q=*READ*").await;
+        let paths: Vec<&Value> =
+            found["results"].as_array().unwrap().iter().map(|one| &one["path"]).collect();
+        assert_eq!(
+            (status, paths),
+            (200, vec![&json!(".hidden/README"), &json!("Read.me"), &json!("src/readme.txt")])
+        );
+        assert_eq!((&found["pattern"], &found["path"]), (&json!("*READ*"), &json!(".")));
+        let (_, found) = get(world, "/api/search?q=adme&path=src").await;
+        let one = json!({ "name": "readme.txt", "path": "src/readme.txt", "dir": "src" });
+        assert_eq!(found, json!({ "results": [one], "pattern": "adme", "path": "src" }));
+        let (_, found) = get(world, "/api/search?q=deep").await;
+        assert_eq!(found["results"], json!([{ "name": "deep", "path": "src/deep", "dir": "src" }]));
+        let (_, found) = get(world, "/api/search?q=read.me").await;
+        assert_eq!(found["results"][0]["dir"], "");
+        let (status, body) = get(world, "/api/search").await;
+        assert_eq!((status, &body["detail"][0]["loc"]), (422, &json!(["query", "q"])));
+        let (status, body) = get(world, "/api/search?q=").await;
+        assert_eq!((status, &body["detail"][0]["type"]), (422, &json!("string_too_short")));
+        assert_eq!(
+            get(world, "/api/search?q=x&path=../y").await,
+            detail(400, "Path traversal detected: ../y")
+        );
+        place.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_repository_is_told_as_the_original_tells_it() {
+    for place in everywhere(&[]).await {
+        println!("in a workspace of mode {}", place.mode);
+        let world = &place.world;
+        put(world, "a.txt", "one\n").await;
+        assert_eq!(
+            get(world, "/api/git/status").await,
+            (200, json!({ "is_repo": false, "files": [] }))
+        );
+        place.git(&["init", "-q"]).await;
+        place.git(&["add", "."]).await;
+        place.git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"]).await;
+        let clean = json!({ "is_repo": true, "available": true, "files": {} });
+        assert_eq!(get(world, "/api/git/status").await, (200, clean));
+        put(world, "a.txt", "two\n").await;
+        put(world, "d/new", "").await;
+        put(world, "untracked.txt", "").await;
+        let files = json!({ "a.txt": "M", "d/": "U", "untracked.txt": "U" });
+        let status = json!({ "is_repo": true, "available": true, "files": files });
+        assert_eq!(get(world, "/api/git/status").await, (200, status));
+        let (_, diff) = get(world, "/api/git/diff?path=a.txt").await;
+        assert!(diff["diff"].as_str().unwrap().contains("-one\n+two"), "{diff}");
+        let untracked = json!({ "diff": "", "path": "untracked.txt" });
+        assert_eq!(get(world, "/api/git/diff?path=untracked.txt").await, (200, untracked));
+        let show = get(world, "/api/git/show?path=a.txt").await;
+        assert_eq!(show, (200, json!({ "content": "one\n", "path": "a.txt" })));
+        let show = get(world, "/api/git/show?path=untracked.txt").await;
+        let nothing = json!({ "content": null, "path": "untracked.txt", "error": "Not in HEAD" });
+        assert_eq!(show, (200, nothing));
+        place.end().await;
     }
 }

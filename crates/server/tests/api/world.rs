@@ -10,6 +10,7 @@ use sandbank_server::config::{ConfigFlags, Settings, Sources, load};
 use sandbank_server::{App, Shutdown, TokenFile, serve};
 use sandbank_store::Store;
 use sandbank_test_support::Api;
+use sandbank_workspace::Place;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -40,6 +41,11 @@ impl World {
     /// With environment variables.
     pub(crate) async fn with_env(env: &[(&str, &str)]) -> Self {
         Self::built(&[], env, |app| app).await
+    }
+
+    /// Whose `/api` is there.
+    pub(crate) async fn with_workspace(settings: &[(&str, &str)], place: Arc<dyn Place>) -> Self {
+        Self::built(settings, &[], |app| app.with_workspace(place)).await
     }
 
     /// Whose waits send their headers at once.

@@ -9,14 +9,13 @@ use std::sync::Arc;
 use clap::Args;
 use sandbank_server::config::{LogFormat, LogSettings};
 use sandbank_workspace::service::{Service, ServiceTls};
-use sandbank_workspace::{
-    API_VERSION, KeyFile, LocalPlace, LocalSettings, Place, PlaceError, PlaceErrorKind, Problem,
-};
+use sandbank_workspace::{API_VERSION, KeyFile, LocalPlace, LocalSettings, Place, Problem};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use crate::daemon::unusable;
 use crate::failure::{Exit, Failure};
 use crate::log;
 
@@ -178,18 +177,8 @@ fn watch_signals(
 }
 
 fn wrong(problems: &[Problem]) -> Failure {
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    Failure::usage(lines.join("\n"))
+    crate::daemon::wrong(problems)
         .hint("`sandbank workspace-service --help` explains every setting")
-}
-
-fn unusable(error: &PlaceError) -> Failure {
-    let exit = match error.kind() {
-        PlaceErrorKind::Settings => Exit::Usage,
-        PlaceErrorKind::InUse => Exit::Temporary,
-        _ => Exit::CannotWrite,
-    };
-    Failure::new(exit, error.to_string()).hint(error.next_step())
 }
 
 fn no_listener(address: SocketAddr, error: &std::io::Error) -> Failure {

@@ -50,7 +50,7 @@ pub(super) struct Health {
     responses((status = 200, body = Health), (status = "default", body = Detail)))]
 pub(super) async fn health(State(app): State<App>) -> ApiResult<Reply<Health>> {
     let workspace_mode = mode(&app)?;
-    let workspace = place::root(&app).to_owned();
+    let workspace = place::root(&app).await;
     Ok(Reply(Health { status: "ok", workspace, workspace_mode, features: FEATURES }))
 }
 
@@ -101,17 +101,18 @@ pub(super) async fn capabilities(State(app): State<App>) -> ApiResult<Reply<Capa
 pub(super) async fn config(State(app): State<App>) -> ApiResult<Reply<Value>> {
     let workspace_mode = mode(&app)?;
     let mut answer = json!({
-        "workspace_root": place::root(&app),
+        "workspace_root": place::root(&app).await,
         "workspace_mode": workspace_mode,
         "pty_providers": ["shell", "claude"],
         "paths": { "files": "." },
     });
-    if app.settings().workspace.mode == WorkspaceMode::Sandbox {
+    let settings = &app.settings().workspace;
+    if settings.mode != WorkspaceMode::Local {
         answer["sandbox"] = json!({
             "enabled": true,
-            "multi_tenant": false,
+            "multi_tenant": settings.multi_tenant,
             "routing_mode": "single",
-            "auth_identity_binding": false,
+            "auth_identity_binding": settings.identity_binding,
         });
     }
     Ok(Reply(answer))
@@ -127,12 +128,14 @@ pub(super) struct Project {
     responses((status = 200, body = Project), (status = "default", body = Detail)))]
 pub(super) async fn project(State(app): State<App>) -> ApiResult<Reply<Project>> {
     mode(&app)?;
-    Ok(Reply(Project { root: place::root(&app).to_owned() }))
+    Ok(Reply(Project { root: place::root(&app).await }))
 }
 
 fn mode(app: &App) -> ApiResult<&'static str> {
     match app.settings().workspace.mode {
         WorkspaceMode::Off => Err(switched_off()),
-        WorkspaceMode::Sandbox => Ok("sandbox"),
+        WorkspaceMode::Local => Ok("local"),
+        // The same to a browser, wherever the sandbox is.
+        WorkspaceMode::Sandbox | WorkspaceMode::Remote => Ok("sandbox"),
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Asked {
 }
 
 /// Ask for leave.
-#[utoipa::path(post, path = "/api/approval/request", tag = "workspace", request_body = Object,
+#[utoipa::path(post, path = "/api/approval/request", tag = "workspace_approval", request_body = Object,
     responses((status = 200, body = Asked), (status = "default", body = Detail)))]
 pub(super) async fn request(State(app): State<App>, fields: Fields) -> ApiResult<Reply<Asked>> {
     let request = json!({
@@ -59,7 +59,7 @@ pub(super) struct Pending {
 }
 
 /// What waits for a decision, oldest first.
-#[utoipa::path(get, path = "/api/approval/pending", tag = "workspace",
+#[utoipa::path(get, path = "/api/approval/pending", tag = "workspace_approval",
     responses((status = 200, body = Pending), (status = "default", body = Detail)))]
 pub(super) async fn pending(State(app): State<App>) -> ApiResult<Reply<Pending>> {
     let rows = app.store().approvals().pending().await?;
@@ -75,7 +75,7 @@ pub(super) struct DecisionView {
 }
 
 /// Decide, once.
-#[utoipa::path(post, path = "/api/approval/decision", tag = "workspace", request_body = Object,
+#[utoipa::path(post, path = "/api/approval/decision", tag = "workspace_approval", request_body = Object,
     responses((status = 200, body = DecisionView), (status = "default", body = Detail)))]
 pub(super) async fn decide(
     State(app): State<App>,
@@ -101,7 +101,7 @@ pub(super) async fn decide(
 }
 
 /// What became of a request.
-#[utoipa::path(get, path = "/api/approval/status/{request_id}", tag = "workspace",
+#[utoipa::path(get, path = "/api/approval/status/{request_id}", tag = "workspace_approval",
     params(("request_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = Detail)))]
 pub(super) async fn status(
@@ -119,7 +119,7 @@ pub(super) struct Deleted {
 }
 
 /// Withdraw a request.
-#[utoipa::path(delete, path = "/api/approval/{request_id}", tag = "workspace",
+#[utoipa::path(delete, path = "/api/approval/{request_id}", tag = "workspace_approval",
     params(("request_id" = String, Path)),
     responses((status = 200, body = Deleted), (status = "default", body = Detail)))]
 pub(super) async fn delete(

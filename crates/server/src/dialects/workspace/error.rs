@@ -66,7 +66,7 @@ pub(super) fn refused(status: StatusCode, code: &'static str, message: String) -
 
 pub(super) fn switched_off() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "workspace_off", "the workspace API is switched off")
-        .with_hint("start the server with WORKSPACE_MODE=sandbox")
+        .with_hint("start the server with WORKSPACE_MODE=sandbox, local or remote")
 }
 
 #[cfg(test)]
@@ -87,7 +87,8 @@ mod tests {
     fn hints_become_part_of_the_sentence() {
         assert_eq!(
             sentence(&switched_off()),
-            "the workspace API is switched off; start the server with WORKSPACE_MODE=sandbox"
+            "the workspace API is switched off; start the server with WORKSPACE_MODE=sandbox, local or \
+             remote"
         );
     }
 }

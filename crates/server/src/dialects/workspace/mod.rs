@@ -10,10 +10,12 @@ mod body;
 mod chat;
 mod error;
 mod file;
+mod git;
 mod path;
 mod place;
 mod query;
 mod rename;
+mod search;
 mod sessions;
 mod tree;
 
@@ -40,6 +42,10 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .add(USE, routes!(file::remove))
         .add(USE, routes!(rename::rename))
         .add(USE, routes!(rename::move_into))
+        .add(USE, routes!(search::search))
+        .add(USE, routes!(git::status))
+        .add(USE, routes!(git::diff))
+        .add(USE, routes!(git::show))
         .add(USE, routes!(sessions::route::list))
         .add(USE, routes!(sessions::route::create))
         .add(USE, routes!(chat::stream))

@@ -1,9 +1,14 @@
-//! Where the workspace's runner is: in a sandbox of this server.
+//! Where the workspace's runner is: in a sandbox of this server, on a directory of this machine,
+//! or on another machine. Nothing above this file can tell.
 
+use std::sync::Arc;
+
+use http::StatusCode;
 use sandbank_channel::{ChannelError, RunnerClient};
 use sandbank_engine::{NetworkMode, WorkspaceId};
 use sandbank_orchestrator::{Attached, CreateRequest, OrchestratorError, SandboxKey};
 use sandbank_protocol::{CommandSpec, CommandStatus, FaultCode, WORKSPACE};
+use sandbank_workspace::{Held, Place as Elsewhere, PlaceCalls, PlaceError, PlaceErrorKind};
 use serde_json::Map;
 
 use super::error::switched_off;
@@ -12,10 +17,12 @@ use crate::config::WorkspaceMode;
 use crate::dialects::reserved_keys;
 use crate::dialects::sandboxd::limits;
 use crate::error::{ApiError, ApiResult};
+use crate::limits::RETRY_SOON;
 
-/// The runner, held for one request.
-pub(super) struct Place {
-    attached: Attached,
+/// The runner, held for one request or one session.
+pub(super) enum Place {
+    Sandbox(Attached),
+    Elsewhere(Arc<dyn Elsewhere>, Held),
 }
 
 /// Why something did not happen in the workspace.
@@ -25,68 +32,64 @@ pub(super) enum Refusal {
     Other(ApiError),
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Fault(_, error) | Refusal::Other(error) => error,
-        }
-    }
-}
-
-impl From<OrchestratorError> for Refusal {
-    fn from(error: OrchestratorError) -> Self {
-        let code = match &error {
-            OrchestratorError::Channel(inner) => match &**inner {
-                ChannelError::Refused(fault) => Some(fault.code),
-                _ => None,
-            },
-            _ => None,
-        };
-        match code {
-            Some(code) => Self::Fault(code, error.into()),
-            None => Self::Other(error.into()),
-        }
-    }
-}
-
 impl Place {
     /// Makes the sandbox where there is none.
     pub(super) async fn of(app: &App) -> ApiResult<Self> {
-        match app.settings().workspace.mode {
-            WorkspaceMode::Off => Err(switched_off()),
-            WorkspaceMode::Sandbox => in_sandbox(app).await,
+        match app.workspace_place() {
+            Some(place) => Self::elsewhere(place).await,
+            None => {
+                Self::check(app)?;
+                in_sandbox(app).await
+            }
         }
+    }
+
+    async fn elsewhere(place: &Arc<dyn Elsewhere>) -> ApiResult<Self> {
+        let held = place.client().await.map_err(Refusal::from)?;
+        Ok(Self::Elsewhere(place.clone(), held))
     }
 
     /// The one that is there already; none is made.
     async fn existing(app: &App) -> Option<Self> {
+        if let Some(place) = app.workspace_place() {
+            return Self::elsewhere(place).await.ok();
+        }
         Self::check(app).ok()?;
         let key = key(&app.settings().workspace.name);
         let found = app.orchestrator().find_key(&key).await.ok()??;
         let attached = app.orchestrator().attach(&found.id).await.ok()?;
-        Some(Self { attached })
+        Some(Self::Sandbox(attached))
     }
 
     /// Whether there is one at all.
     pub(super) fn check(app: &App) -> ApiResult<()> {
         match app.settings().workspace.mode {
             WorkspaceMode::Off => Err(switched_off()),
-            WorkspaceMode::Sandbox => Ok(()),
+            WorkspaceMode::Local | WorkspaceMode::Sandbox | WorkspaceMode::Remote => Ok(()),
         }
     }
 
     /// Starts a program; an id that is known attaches to it.
     pub(super) async fn start(&self, spec: &CommandSpec) -> Result<CommandStatus, Refusal> {
-        Ok(self.attached.start(spec).await?.status)
+        match self {
+            Self::Sandbox(attached) => Ok(attached.start(spec).await?.status),
+            Self::Elsewhere(..) => {
+                Ok(self.run(|client| async move { client.start(spec).await }).await?.status)
+            }
+        }
     }
 
-    /// Makes an idempotent call, once more when the connection broke.
+    /// Makes an idempotent call, again when the connection broke.
     pub(super) async fn run<T, F, A>(&self, call: F) -> Result<T, Refusal>
     where
-        F: Fn(RunnerClient) -> A,
-        A: Future<Output = Result<T, ChannelError>>,
+        T: Send,
+        F: Fn(RunnerClient) -> A + Send + Sync,
+        A: Future<Output = Result<T, ChannelError>> + Send,
     {
-        Ok(self.attached.run(call).await?)
+        match self {
+            Self::Sandbox(attached) => Ok(attached.run(call).await?),
+            Self::Elsewhere(place, _) => Ok(place.run(call).await?),
+        }
     }
 
     /// Makes a call that must not be made twice.
@@ -95,7 +98,10 @@ impl Place {
         F: FnOnce(RunnerClient) -> A,
         A: Future<Output = Result<T, ChannelError>>,
     {
-        let client = RunnerClient::clone(&self.attached);
+        let client = match self {
+            Self::Sandbox(attached) => RunnerClient::clone(attached),
+            Self::Elsewhere(_, held) => RunnerClient::clone(held),
+        };
         Ok(call(client).await.map_err(OrchestratorError::from)?)
     }
 }
@@ -115,9 +121,12 @@ pub(super) fn name(app: &App) -> &str {
     app.settings().workspace.name.as_str()
 }
 
-/// As programs in the workspace see it.
-pub(super) fn root(_app: &App) -> &str {
-    WORKSPACE
+/// As programs in the workspace see it; empty as long as nobody can tell.
+pub(super) async fn root(app: &App) -> String {
+    match app.workspace_place() {
+        Some(place) => place.root().await.unwrap_or_default(),
+        None => WORKSPACE.to_owned(),
+    }
 }
 
 fn key(name: &WorkspaceId) -> SandboxKey {
@@ -146,5 +155,56 @@ async fn in_sandbox(app: &App) -> ApiResult<Place> {
         workspace: Some(settings.workspace.name.clone()),
     };
     let made = app.orchestrator().create(request).await?;
-    Ok(Place { attached: app.orchestrator().attach(&made.id).await? })
+    Ok(Place::Sandbox(app.orchestrator().attach(&made.id).await?))
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Fault(_, error) | Refusal::Other(error) => error,
+        }
+    }
+}
+
+impl From<OrchestratorError> for Refusal {
+    fn from(error: OrchestratorError) -> Self {
+        let code = match &error {
+            OrchestratorError::Channel(inner) => fault_code(inner),
+            _ => None,
+        };
+        match code {
+            Some(code) => Self::Fault(code, error.into()),
+            None => Self::Other(error.into()),
+        }
+    }
+}
+
+impl From<PlaceError> for Refusal {
+    fn from(error: PlaceError) -> Self {
+        if let PlaceError::Channel(inner) = &error
+            && let Some(code) = fault_code(inner)
+        {
+            return Self::Fault(code, ApiError::from(&**inner));
+        }
+        tracing::warn!(kind = error.kind().name(), %error, "the workspace is not to be had");
+        let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_GATEWAY);
+        // What the other machine says is for the log; callers get the kind of it.
+        let message = format!("Workspace unavailable: {}", error.kind().name());
+        let refused = ApiError::new(status, "workspace_unavailable", message);
+        Self::Other(match error.kind() {
+            PlaceErrorKind::Unreachable
+            | PlaceErrorKind::BreakerOpen
+            | PlaceErrorKind::TimedOut => {
+                ApiError { retryable: true, retry_after: Some(RETRY_SOON), ..refused }
+            }
+            _ => refused,
+        })
+    }
+}
+
+fn fault_code(error: &ChannelError) -> Option<FaultCode> {
+    match error {
+        ChannelError::Refused(fault) => Some(fault.code),
+        _ => None,
+    }
 }

@@ -37,7 +37,7 @@ use crate::limits::{
 };
 
 /// Talk to an agent.
-#[utoipa::path(get, path = "/ws/claude-stream", tag = "workspace",
+#[utoipa::path(get, path = "/ws/claude-stream", tag = "workspace_chat",
     responses((status = 101), (status = "default", body = Detail)))]
 pub(super) async fn stream(
     State(app): State<App>,

@@ -18,7 +18,7 @@ pub(in super::super) struct SessionList {
 }
 
 /// Terminals and chats that run.
-#[utoipa::path(get, path = "/api/sessions", tag = "workspace",
+#[utoipa::path(get, path = "/api/sessions", tag = "workspace_sessions",
     responses((status = 200, body = SessionList), (status = "default", body = Detail)))]
 pub(in super::super) async fn list(State(app): State<App>) -> ApiResult<Reply<SessionList>> {
     let place = Place::of(&app).await?;
@@ -32,7 +32,7 @@ pub(in super::super) struct NewSession {
 }
 
 /// A name for a session that is to come; nothing is made.
-#[utoipa::path(post, path = "/api/sessions", tag = "workspace",
+#[utoipa::path(post, path = "/api/sessions", tag = "workspace_sessions",
     responses((status = 200, body = NewSession), (status = "default", body = Detail)))]
 pub(in super::super) async fn create(State(app): State<App>) -> ApiResult<Reply<NewSession>> {
     Place::check(&app)?;

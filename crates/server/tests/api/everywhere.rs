@@ -1,0 +1,96 @@
+//! The workspace of `/api` in each of its places: a sandbox, a directory here, and a directory
+//! behind a workspace service.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sandbank_workspace::service::Service;
+use sandbank_workspace::{
+    KeyFile, Keys, LocalPlace, LocalSettings, Place, RemotePlace, RemoteSettings,
+};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::world::World;
+
+/// A world, and what must not end before it.
+pub(crate) struct Everywhere {
+    pub(crate) world: World,
+    pub(crate) mode: &'static str,
+    place: Option<Arc<LocalPlace>>,
+    root: tempfile::TempDir,
+}
+
+/// One of each.
+pub(crate) async fn everywhere(settings: &[(&str, &str)]) -> Vec<Everywhere> {
+    vec![sandbox(settings).await, local(settings).await, remote(settings).await]
+}
+
+impl Everywhere {
+    /// Runs git in the workspace.
+    pub(crate) async fn git(&self, arguments: &[&str]) {
+        if self.place.is_some() {
+            let directory = self.root.path().join("workspace");
+            let git =
+                std::process::Command::new("git").args(arguments).current_dir(directory).status();
+            assert!(git.unwrap().success(), "{arguments:?}");
+            return;
+        }
+        let sandboxes = self.world.api.sandboxes().await.unwrap();
+        let id = sandboxes[0]["id"].as_str().unwrap();
+        let path = format!("/v1/sandboxes/{id}/commands?wait=true");
+        let body = serde_json::json!({ "argv": [&["git"], arguments].concat() });
+        let ran = self.world.api.request("POST", &path).json(&body).send().await.unwrap();
+        let ran: serde_json::Value = ran.json().await.unwrap();
+        assert_eq!(ran["exitCode"], 0, "{arguments:?}: {ran}");
+    }
+
+    /// Runners of directories outlive whoever started them.
+    pub(crate) async fn end(self) {
+        if let Some(place) = self.place {
+            place.stop().await.unwrap();
+        }
+    }
+}
+
+async fn sandbox(settings: &[(&str, &str)]) -> Everywhere {
+    let settings = [&[("workspace.mode", "sandbox")], settings].concat();
+    let world = World::with(&settings).await;
+    Everywhere { world, mode: "sandbox", place: None, root: tempfile::tempdir().unwrap() }
+}
+
+async fn local(settings: &[(&str, &str)]) -> Everywhere {
+    let root = tempfile::tempdir().unwrap();
+    let place = place(root.path());
+    let directory = root.path().join("workspace").to_str().unwrap().to_owned();
+    let own = [("workspace.mode", "local"), ("workspace.root", directory.as_str())];
+    let settings = [&own, settings].concat();
+    let given: Arc<dyn Place> = place.clone();
+    let world = World::with_workspace(&settings, given).await;
+    Everywhere { world, mode: "local", place: Some(place), root }
+}
+
+async fn remote(settings: &[(&str, &str)]) -> Everywhere {
+    let root = tempfile::tempdir().unwrap();
+    let place = place(root.path());
+    let keys = Arc::new(KeyFile::fixed(Keys::parse(&"s".repeat(40)).unwrap()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let service = Service::new(place.clone(), keys.clone(), None).unwrap();
+    tokio::spawn(async move { service.serve(listener, CancellationToken::new()).await });
+    let far = RemotePlace::new(&RemoteSettings::new(&url), keys).unwrap();
+    let own = [
+        ("workspace.mode", "remote"),
+        ("workspace.service_url", url.as_str()),
+        ("workspace.service_secret_file", "/nowhere"),
+    ];
+    let settings = [&own, settings].concat();
+    let world = World::with_workspace(&settings, Arc::new(far)).await;
+    Everywhere { world, mode: "remote", place: Some(place), root }
+}
+
+fn place(root: &Path) -> Arc<LocalPlace> {
+    std::fs::create_dir(root.join("workspace")).unwrap();
+    let settings = LocalSettings::new(root.join("workspace"), root.join("runner"));
+    Arc::new(LocalPlace::open(settings).unwrap())
+}
