@@ -355,7 +355,10 @@ async fn bounded(body: Incoming) -> Result<Bytes, ChannelError> {
     }
 }
 
-async fn timed<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, ChannelError> {
+pub(crate) async fn timed<T>(
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Result<T, ChannelError> {
     tokio::time::timeout(limit, work).await.map_err(|_| ChannelError::TimedOut(limit))
 }
 

@@ -11,17 +11,18 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of ours each crate may use. Engines never see HTTP, handlers never see an engine's
 /// inside, the runner knows neither: a new arrow is a decision, made here.
-const MAY_USE: [(&str, &[&str]); 18] = [
+const MAY_USE: [(&str, &[&str]); 19] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
-    ("runner", &["channel", "protocol", "rooted-fs"]),
+    ("runner", &["channel", "protocol", "rooted-fs", "tar-stream"]),
     ("runner-binary", &[]),
     ("channel", &["protocol"]),
     ("engine", &["protocol"]),
     ("fault-points", &[]),
-    ("image-archive", &["engine"]),
+    ("image-archive", &["engine", "tar-stream"]),
     ("registry", &[]),
     ("seccomp", &[]),
+    ("tar-stream", &[]),
     (
         "engine-native",
         &[
