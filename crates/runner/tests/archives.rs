@@ -156,8 +156,12 @@ async fn files_that_grow_and_shrink_meanwhile_never_shift_what_follows() {
         let mut round = 0usize;
         while !stopped.load(Ordering::Relaxed) && Instant::now() < until {
             let file = fs::File::options().write(true).open(&changed[round % 8]).unwrap();
-            file.set_len(if round % 3 == 0 { 10 } else { 3_000_000 + round as u64 % 1000 })
-                .unwrap();
+            file.set_len(if round.is_multiple_of(3) {
+                10
+            } else {
+                3_000_000 + round as u64 % 1000
+            })
+            .unwrap();
             file.write_all_at(&[b'a'; 10], 0).unwrap();
             round += 1;
         }
