@@ -3,6 +3,7 @@
 //! One connection carries every request to one sandbox. What comes back is hostile input: bodies
 //! are bounded, answers are timed, and nothing is trusted beyond its type.
 
+mod archive;
 mod client;
 mod download;
 mod error;
@@ -20,6 +21,7 @@ mod search;
 mod tree;
 mod watch;
 
+pub use archive::ArchiveDownload;
 pub use client::{ByteRange, RunnerClient, Tunnel};
 pub use download::FileDownload;
 pub use error::ChannelError;

@@ -10,7 +10,7 @@ use sandbank_engine::{EngineError, sha256_hex};
 
 use crate::compression::{self, Compression, Counted};
 use crate::limits::{JSON_BYTES, MEMBERS};
-use crate::{Budget, ImportLimits, Kind, Skip, TarStream, bad};
+use crate::{Budget, ImportLimits, Kind, Skip, TarStream, bad, damaged};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -158,7 +158,7 @@ impl Archive {
         let mut stream = TarStream::new(Seeking { inner, left: self.length }, true);
         let mut members = HashMap::new();
         let (mut entries, mut root_like) = (0u64, false);
-        while let Some(entry) = stream.next_entry()? {
+        while let Some(entry) = stream.next_entry().map_err(damaged)? {
             entries += 1;
             if entries > most_entries {
                 return Err(bad(format!("it has more than {most_entries} entries")));

@@ -12,7 +12,6 @@ mod hashed;
 pub mod limits;
 mod machine;
 mod manifest;
-mod tar_stream;
 
 pub use archive::{Archive, Format, Member, Section};
 pub use budget::Budget;
@@ -20,11 +19,16 @@ pub use hashed::Hashed;
 pub use limits::ImportLimits;
 pub use machine::{PROGRAMS, elf_machine, machine};
 pub use manifest::{Plan, configured, plan};
-pub use tar_stream::{Entry, Kind, Skip, TarError, TarStream};
+pub use sandbank_tar_stream::{Entry, Kind, Skip, TarError, TarStream};
 
 use sandbank_engine::EngineError;
 
 /// The archive is at fault.
 pub fn bad(reason: impl Into<String>) -> EngineError {
     EngineError::BadImage(reason.into())
+}
+
+/// It cannot be read as a tar archive.
+pub fn damaged(error: TarError) -> EngineError {
+    bad(error.to_string())
 }

@@ -18,9 +18,6 @@ impl Default for ImportLimits {
     }
 }
 
-/// A long name or a set of PAX records: held in memory, so not the archive's to choose.
-pub(crate) const EXTENSION_BYTES: u64 = 1 << 20;
-
 /// Members of a `docker save` or OCI archive, which are held in memory.
 pub(crate) const MEMBERS: usize = 4096;
 

@@ -26,6 +26,8 @@
 //! | `POST /files/move` | [`MoveRequest`] | [`FileStat`] |
 //! | `DELETE /files?path=P&recursive=false` | | 204 |
 //! | `GET /files/tree?path=P&depth=N&nodes=N&time_ms=N&stat=false&hidden=true&sort=false` | | lines of [`TreeRecord`] |
+//! | `GET /files/archive?path=P` | | a tar stream, the last header's comment is an [`ArchiveReport`] |
+//! | `PUT /files/archive?path=P` | a tar stream, plain or gzip | [`Unpacked`] |
 //! | `POST /files/copy` | [`CopyRequest`] | [`FileStat`]; a file, a link or a whole tree, all or nothing |
 //! | `POST /files/chmod` | [`ChmodRequest`] | [`FileStat`] |
 //! | `GET /search/names?pattern=P&kind=glob&path=P&case=smart&depth=N&limit=N&hidden=false&ignored=false&sort=path` | | lines of [`NameRecord`] |
@@ -44,6 +46,7 @@
 //!
 //! A refusal is a 4xx or 5xx status with a [`Fault`] as its body.
 
+pub mod archive;
 pub mod command;
 pub mod config;
 pub mod containment;
@@ -64,6 +67,7 @@ pub mod stats;
 pub mod tree;
 pub mod watch;
 
+pub use archive::{ArchiveReport, Told, Unpacked};
 pub use command::{
     CommandId, CommandSpec, CommandState, CommandStatus, Ending, InvalidCommandId,
     InvalidShellName, PtySize, ShellKind, ShellName, ShellStatus, ShellUse, SignalRequest, Started,

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, fchmod, fstat, openat2, renameat_with,
-    statat, unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, fchmod, fstat,
+    futimens, openat2, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -81,6 +81,13 @@ impl PendingFile {
             }
         }
         Ok(())
+    }
+
+    /// When it was changed last, in seconds since 1970; call it after the last write. A time that
+    /// the file system cannot hold is left out.
+    pub fn set_modified(&self, seconds: u64) {
+        let time = Timespec { tv_sec: i64::try_from(seconds).unwrap_or(0), tv_nsec: 0 };
+        let _ = futimens(&self.file, &Timestamps { last_access: time, last_modification: time });
     }
 
     /// Puts the file in its place, atomically.

@@ -166,6 +166,29 @@ pub(crate) const TREE_NODES_PER_LOOK: u64 = 256;
 /// Directories named that a walk or an archive could not read; further ones are only counted.
 pub(crate) const MAX_NAMED_PATHS: usize = 20;
 
+/// The longest text of such a path; longer ones are cut.
+pub(crate) const MAX_NAMED_PATH_CHARS: usize = 1_000;
+
+/// Entries, depth, bytes and time of one archive. Beyond them one that is made breaks off, or does
+/// not go deeper and says so, and one that is unpacked ends with `limit_reached`.
+pub(crate) const MAX_ARCHIVE_ENTRIES: u64 = 1_000_000;
+pub(crate) const MAX_ARCHIVE_DEPTH: usize = 256;
+pub(crate) const MAX_ARCHIVE_BYTES: u64 = 64 << 30;
+pub(crate) const MAX_ARCHIVE_TIME: Duration = Duration::from_secs(3600);
+
+/// Directories whose modes are set when all is unpacked, as paths; further ones get theirs at once
+/// and stay open to their owner.
+pub(crate) const MAX_ARCHIVE_MODES_BYTES: usize = 16 << 20;
+
+/// What may follow an archive's end; the rest is not read.
+pub(crate) const MAX_ARCHIVE_TRAILER_BYTES: u64 = 16 << 20;
+
+/// Bytes of a file read or written at once on the way to or from an archive.
+pub(crate) const ARCHIVE_CHUNK_BYTES: usize = 128 << 10;
+
+/// Pieces of an upload on their way to the thread that unpacks it; at the limit the client waits.
+pub(crate) const UPLOAD_AHEAD: usize = 4;
+
 /// Files of one `write-many`; one more refuses them all with `limit_reached`.
 pub(crate) const MAX_BATCH_FILES: u64 = 10_000;
 

@@ -14,14 +14,15 @@ use std::path::{Path, PathBuf};
 const MAY_USE: [(&str, &[&str]); 19] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
-    ("runner", &["channel", "protocol", "rooted-fs"]),
+    ("runner", &["channel", "protocol", "rooted-fs", "tar-stream"]),
     ("runner-binary", &[]),
     ("channel", &["protocol"]),
     ("engine", &["protocol"]),
     ("fault-points", &[]),
-    ("image-archive", &["engine"]),
+    ("image-archive", &["engine", "tar-stream"]),
     ("registry", &[]),
     ("seccomp", &[]),
+    ("tar-stream", &[]),
     (
         "engine-native",
         &[

@@ -11,7 +11,7 @@ use sandbank_engine::EngineError;
 use sandbank_image_archive::compression::{self, Counted};
 use sandbank_image_archive::{
     Archive, Budget, Entry, Format, Hashed, ImportLimits, Kind, Member, PROGRAMS, Plan, TarStream,
-    bad, elf_machine, plan,
+    bad, damaged, elf_machine, plan,
 };
 
 pub(super) struct Checked {
@@ -75,14 +75,14 @@ impl Layer<'_> {
         let hashed = Hashed::new(inner, most, &|| false);
         // A layer with a digest needs no end mark to show that it is whole.
         let mut stream = TarStream::new(hashed, self.archive.format == Format::Rootfs);
-        while let Some(entry) = stream.next_entry()? {
+        while let Some(entry) = stream.next_entry().map_err(damaged)? {
             budget.take_entry()?;
             stays_inside(&entry)?;
             if is_program(&entry) {
                 let mut head = [0; 20];
                 let mut filled = 0;
                 while filled < head.len() && filled < usize::try_from(entry.size).unwrap_or(20) {
-                    filled += stream.read_body(&mut head[filled..])?;
+                    filled += stream.read_body(&mut head[filled..]).map_err(damaged)?;
                 }
                 self.fits(&entry, &head)?;
             }

@@ -16,7 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sandbank_engine::EngineError;
-use sandbank_image_archive::{Budget, Entry, Kind, Skip, TarStream, bad};
+use sandbank_image_archive::{Budget, Entry, Kind, Skip, TarStream, bad, damaged};
 
 use super::limits::{DEPTH, HIGHEST_ID, NAME_BYTES, PATH_BYTES};
 use crate::storage::remove_tree_at;
@@ -86,7 +86,7 @@ impl<'a> Unpacker<'a> {
 
     /// Unpacks every entry and says how many there were.
     pub(super) fn unpack<R: Skip>(mut self, stream: &mut TarStream<R>) -> Result<u64, EngineError> {
-        while let Some(entry) = stream.next_entry()? {
+        while let Some(entry) = stream.next_entry().map_err(damaged)? {
             self.budget.take_entry()?;
             self.entries += 1;
             self.place(&entry, stream)?;
@@ -183,7 +183,7 @@ impl<'a> Unpacker<'a> {
         let mut file = File::from(fd);
         let mut buffer = [0; 128 << 10];
         loop {
-            let read = stream.read_body(&mut buffer)?;
+            let read = stream.read_body(&mut buffer).map_err(damaged)?;
             if read == 0 {
                 break;
             }

@@ -4,6 +4,7 @@
 //! contact with the file system to `rooted-fs`. Long copies give way to other requests after each
 //! piece, because the runner has one thread.
 
+mod archive;
 mod chmod;
 mod copy;
 pub(crate) mod fault;
@@ -16,7 +17,9 @@ mod remove;
 mod rename;
 mod replace;
 mod stat;
+mod tar_header;
 mod tree;
+mod unpack;
 mod upload;
 mod write_at;
 mod write_many;
@@ -102,6 +105,8 @@ pub(crate) async fn handle(
         (&Method::POST, "/files/mkdir") => mkdir::handle(workspace, query, body).await,
         (&Method::POST, "/files/move") => rename::handle(workspace, query, body).await,
         (&Method::GET, "/files/tree") => tree::handle(workspace, offload, query),
+        (&Method::GET, "/files/archive") => archive::handle(workspace, offload, query),
+        (&Method::PUT, "/files/archive") => unpack::handle(workspace, offload, query, body).await,
         (&Method::POST, "/files/copy") => copy::handle(workspace, offload, query, body).await,
         (&Method::POST, "/files/chmod") => chmod::handle(workspace, offload, query, body).await,
         (method, path) => Err(http::no_route(method, path)),

@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 
+use super::conditions::condition;
 use super::file_batch::Batch;
 use super::number::number;
 use super::range::{Grant, Wanted, is_known, range_applies};

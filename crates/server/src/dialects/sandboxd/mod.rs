@@ -16,6 +16,7 @@ mod differences;
 mod doctor;
 mod environment;
 mod events;
+mod file_archive;
 mod file_batch;
 mod file_copy;
 mod file_raw;
@@ -113,6 +114,8 @@ fn own_files(routes: Routes) -> Routes {
         .add(OWN, routes!(file_tree::mkdir))
         .add(OWN, routes!(file_tree::rename))
         .add(OWN_READ, routes!(file_walk::tree))
+        .add(OWN_READ, routes!(file_archive::pack))
+        .add(OWN, routes!(file_archive::unpack))
         .add(OWN, routes!(file_copy::copy))
         .add(OWN, routes!(file_copy::chmod))
         .add(OWN_READ, routes!(search::names))

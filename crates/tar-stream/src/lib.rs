@@ -7,10 +7,10 @@
 
 use std::io::{self, Read};
 
-use sandbank_engine::EngineError;
 use tar::{EntryType, Header};
 
-use crate::limits::EXTENSION_BYTES;
+/// A long name or a set of PAX records: held in memory, so not the archive's to choose.
+const EXTENSION_BYTES: u64 = 1 << 20;
 
 const BLOCK: u64 = 512;
 /// Largest size that fits the octal field of a header.
@@ -32,12 +32,6 @@ pub enum TarError {
     UnknownType(u8),
     #[error("it has sparse files; make it without --sparse")]
     Sparse,
-}
-
-impl From<TarError> for EngineError {
-    fn from(error: TarError) -> Self {
-        Self::BadImage(error.to_string())
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
