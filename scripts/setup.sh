@@ -87,6 +87,7 @@ case "$level" in
         need perl-base perl
         need openssl openssl
         need busybox-static busybox
+        need ripgrep rg
         # A server of ssh that is a program alone: no service comes with it.
         need dropbear-bin dropbear dropbearkey
         need openssh-client ssh ssh-keygen

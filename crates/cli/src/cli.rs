@@ -21,6 +21,7 @@ Look after sandboxes:
   inspect      Show everything about one
   logs         Show what a command printed
   cp           Copy files in and out
+  search       Search for names, or for text in files
   port         Make a port reachable
   rm           Remove sandboxes
   image        List, import and remove images
@@ -76,6 +77,8 @@ pub(crate) enum Command {
     Logs(commands::logs::LogsArgs),
     /// Copy files in and out
     Cp(commands::cp::CpArgs),
+    /// Search for names, or for text in files
+    Search(commands::search::SearchArgs),
     /// Make a port reachable
     Port(commands::port::PortArgs),
     /// Remove sandboxes

@@ -85,6 +85,7 @@ async fn with_runtime(context: &Context, command: Command) -> Result<u8, Failure
         Command::Inspect(args) => commands::inspect::run(context, args).await,
         Command::Logs(args) => commands::logs::run(context, args).await,
         Command::Cp(args) => commands::cp::run(context, args).await,
+        Command::Search(args) => commands::search::run(context, args).await,
         Command::Port(args) => commands::port::run(context, args).await,
         Command::Rm(args) => commands::rm::run(context, args).await,
         Command::Image(args) => commands::image::run(context, args).await,

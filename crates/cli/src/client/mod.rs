@@ -10,6 +10,7 @@ mod follow;
 mod images;
 mod ndjson;
 mod sandboxes;
+mod search;
 mod workspaces;
 
 use std::time::Duration;

@@ -15,6 +15,7 @@ pub(crate) mod port;
 pub(crate) mod ps;
 pub(crate) mod rm;
 pub(crate) mod run;
+pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod token;

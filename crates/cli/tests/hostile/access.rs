@@ -35,7 +35,9 @@ fn needed(route: &Route) -> Scope {
         "/v1/workspaces/{id}/fs",
         "/v1/workspaces/{id}/fs/read",
     ];
-    let looks = ["GET", "HEAD"].contains(&route.method.as_str());
+    // A search needs a body.
+    let looks = ["GET", "HEAD"].contains(&route.method.as_str())
+        || route.is("POST", "/v1/sandboxes/{id}/search:text");
     let images = route.path.starts_with("/v1/images") && !looks;
     if images || route.path.starts_with("/v1/tokens") {
         Scope::Admin
