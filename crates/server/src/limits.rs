@@ -157,3 +157,11 @@ pub(crate) const MAX_SEQUENCE_CHARS: usize = 4096;
 
 /// A longer field `path` of an upload's form is answered 400.
 pub(crate) const MAX_PATH_FIELD_BYTES: usize = 16 << 10;
+
+/// A WebSocket that does not take a message for so long is closed with 1013, and has a little more
+/// time to take that.
+pub(crate) const SOCKET_SEND_TIME: Duration = Duration::from_secs(10);
+pub(crate) const SOCKET_CLOSE_TIME: Duration = Duration::from_secs(5);
+
+/// Who watches has nothing to say; a longer message closes the WebSocket.
+pub(crate) const MAX_WATCH_MESSAGE_BYTES: usize = 4 << 10;

@@ -24,4 +24,5 @@ mod session_cwd;
 mod sessions;
 mod shutdown;
 mod tokens;
+mod watch;
 mod world;

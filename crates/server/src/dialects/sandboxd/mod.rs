@@ -18,6 +18,7 @@ mod events;
 mod file_batch;
 mod file_raw;
 mod file_tree;
+mod file_watch;
 mod files;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -43,6 +44,8 @@ mod stats_view;
 mod stdin;
 mod tokens;
 mod wait;
+mod watch_feed;
+mod watch_socket;
 
 use utoipa_axum::routes;
 
@@ -108,6 +111,7 @@ fn own_files(routes: Routes) -> Routes {
         .add(OWN_READ, routes!(file_tree::list))
         .add(OWN, routes!(file_tree::mkdir))
         .add(OWN, routes!(file_tree::rename))
+        .add(OWN_READ, routes!(file_watch::watch))
 }
 
 fn own_git(routes: Routes) -> Routes {
