@@ -283,3 +283,35 @@ async fn a_link_that_is_cut_in_an_upload_leaves_nothing_in_the_next_one() {
     }
     test.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_files_are_told_and_a_missing_git_is_named() {
+    let Some(test) = TestEngine::start().await else { return };
+    let id = test.create_with(|_| {}).await.id;
+    let client = test.client(&id).await;
+    let query = sandbank_channel::WatchQuery {
+        path: ".".into(),
+        recursive: true,
+        after: None,
+        exclude: None,
+    };
+    let mut events = client.watch(&query).await.unwrap();
+    // Over the same link: another one would end it.
+    let script = "mkdir -p a/b && echo x > a/b/file";
+    assert_eq!(run(&client, &["/bin/sh", "-c", script]).await.code(), Some(0));
+    let told = tokio::time::timeout(std::time::Duration::from_secs(30), async {
+        loop {
+            let records = events.next().await.unwrap().expect("it goes on").records;
+            if records.iter().any(|event| event.path.as_deref() == Some("a/b/file")) {
+                return;
+            }
+        }
+    });
+    told.await.expect("nothing is told");
+    let status = client.git_status(&sandbank_channel::StatusQuery::default()).await;
+    match status {
+        Ok(status) => assert!(!status.repository.is_repository),
+        Err(error) => assert!(error.to_string().contains("there is no git"), "{error}"),
+    }
+    test.finish().await;
+}

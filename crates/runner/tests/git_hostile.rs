@@ -79,7 +79,8 @@ fn busy(top: &Path) {
     repository(top);
     write(top, "a.txt", "second\n");
     commit(top, "second");
-    write(top, "a.txt", "third\n");
+    // As long as before: only its content tells that it differs.
+    write(top, "a.txt", "thirds\n");
     write(top, "b.txt", "staged\n");
     git(top, &["add", "b.txt"]);
     write(top, "b.txt", "and changed\n");

@@ -240,9 +240,11 @@ async fn trees_made_and_moved_while_they_are_entered_are_known_when_all_is_still
         listener.until(&name).await;
     }
     assert!(listener.heard.iter().all(|event| event.kind != K::Reset));
-    for directory in there.iter().filter(|path| runner.inside(path).is_dir()) {
-        mark(&runner, &format!("{directory}/proof"));
-        listener.until(&format!("{directory}/proof")).await;
+    let directories = there.iter().filter(|path| runner.inside(path).is_dir());
+    let mut proofs: BTreeSet<String> = directories.map(|path| format!("{path}/proof")).collect();
+    proofs.iter().for_each(|proof| mark(&runner, proof));
+    while !proofs.is_empty() {
+        proofs.remove(&listener.next().await.path.unwrap());
     }
 }
 

@@ -216,3 +216,11 @@ pub(crate) const DEFAULT_TREE_MS: u64 = 5_000;
 /// Levels that `/api/search` goes down, and how many it finds; then its answer is marked as cut.
 pub(crate) const WORKSPACE_SEARCH_DEPTH: u64 = 10;
 pub(crate) const MAX_WORKSPACE_FOUND: u64 = 10_000;
+
+/// A WebSocket that does not take a message for so long is closed with 1013, and has a little more
+/// time to take that.
+pub(crate) const SOCKET_SEND_TIME: Duration = Duration::from_secs(10);
+pub(crate) const SOCKET_CLOSE_TIME: Duration = Duration::from_secs(5);
+
+/// Who watches has nothing to say; a longer message closes the WebSocket.
+pub(crate) const MAX_WATCH_MESSAGE_BYTES: usize = 4 << 10;

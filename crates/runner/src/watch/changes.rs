@@ -25,6 +25,8 @@ pub(super) struct Changes {
     /// By the kernel's number of a move: who has left, where that stands, and which node it was.
     left: HashMap<u32, (usize, Option<u64>)>,
     since: Option<Instant>,
+    /// Where a directory left last: of what is before, nothing is known to be told still.
+    barrier: usize,
 }
 
 impl Changes {
@@ -39,7 +41,8 @@ impl Changes {
 
     pub(super) fn add(&mut self, kind: WatchKind, path: Vec<u8>, is_dir: bool) {
         use WatchKind::{Created, Modified, Moved};
-        let before = self.last.get(&path).and_then(|at| self.list[*at].as_ref());
+        let before = self.last.get(&path).filter(|at| **at >= self.barrier);
+        let before = before.and_then(|at| self.list[*at].as_ref());
         let told = match (kind, before.map(|change| change.kind)) {
             (Modified, Some(Created | Modified)) => true,
             // A listing finds what was told of by the kernel.
@@ -57,8 +60,19 @@ impl Changes {
         self.push(Change { kind: WatchKind::Removed, path, from: None, is_dir });
     }
 
-    /// The other half; the node that moved, if the first half was seen.
-    pub(super) fn arrive(&mut self, cookie: u32, path: Vec<u8>, is_dir: bool) -> Option<u64> {
+    /// The node that left with this number, if that was seen.
+    pub(super) fn moving(&self, cookie: u32) -> Option<u64> {
+        self.left.get(&cookie).and_then(|(_, node)| *node)
+    }
+
+    /// What was told of the one that left was of another: it is gone, and this one is new.
+    pub(super) fn arrive_anew(&mut self, cookie: u32, path: Vec<u8>, is_dir: bool) {
+        self.left.remove(&cookie);
+        self.add(WatchKind::Created, path, is_dir);
+    }
+
+    /// The other half of a move.
+    pub(super) fn arrive(&mut self, cookie: u32, path: Vec<u8>, is_dir: bool) {
         let left = self.left.remove(&cookie);
         let from = left.and_then(|(at, _)| self.list[at].take());
         match from {
@@ -68,19 +82,22 @@ impl Changes {
             }
             None => self.add(WatchKind::Created, path, is_dir),
         }
-        left.and_then(|(_, node)| node)
     }
 
     /// All of them, and the nodes that have left for good.
     pub(super) fn take(&mut self) -> (Vec<Change>, Vec<u64>) {
         let gone = self.left.drain().filter_map(|(_, (_, node))| node).collect();
         self.last.clear();
-        self.since = None;
+        (self.since, self.barrier) = (None, 0);
         (self.list.drain(..).flatten().collect(), gone)
     }
 
     fn push(&mut self, change: Change) {
         self.since.get_or_insert_with(Instant::now);
+        let leaves = matches!(change.kind, WatchKind::Removed | WatchKind::Moved);
+        if leaves && change.is_dir {
+            self.barrier = self.list.len();
+        }
         self.last.insert(change.path.clone(), self.list.len());
         self.list.push(Some(change));
     }
@@ -151,8 +168,9 @@ mod tests {
         changes.leave(1, "a".into(), true, Some(7));
         changes.leave(2, "out".into(), true, Some(8));
         changes.add(Modified, "x".into(), false);
-        assert_eq!(changes.arrive(1, "b".into(), true), Some(7));
-        assert_eq!(changes.arrive(3, "in".into(), false), None);
+        assert_eq!((changes.moving(1), changes.moving(3)), (Some(7), None));
+        changes.arrive(1, "b".into(), true);
+        changes.arrive(3, "in".into(), false);
         changes.add(Modified, "b".into(), true);
         let (list, gone) = changes.take();
         let told: Vec<_> = list.iter().map(|change| (change.kind, &change.path[..])).collect();
@@ -165,5 +183,20 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_eq!((list[2].from.as_deref(), gone), (Some(&b"a"[..]), vec![8]));
+    }
+
+    #[test]
+    fn what_was_in_a_directory_that_left_is_told_again() {
+        let mut changes = Changes::default();
+        changes.add(Created, "d/a".into(), false);
+        changes.leave(1, "d".into(), true, Some(7));
+        changes.arrive_anew(1, "e".into(), true);
+        changes.add(Created, "d".into(), true);
+        changes.add(Created, "d/a".into(), false);
+        changes.add(Created, "d/a".into(), false);
+        let expected =
+            [(Created, "d/a"), (Removed, "d"), (Created, "e"), (Created, "d"), (Created, "d/a")];
+        let expected: Vec<_> = expected.map(|(kind, path)| (kind, path.to_owned())).into();
+        assert_eq!(kinds(&mut changes), expected);
     }
 }

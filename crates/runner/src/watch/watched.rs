@@ -275,10 +275,11 @@ impl Watched {
             }
             self.changes.leave(word.cookie, path, is_dir, known);
         } else if what.contains(ReadFlags::MOVED_TO) {
-            let moved = self.changes.arrive(word.cookie, path, is_dir);
+            let moved = self.changes.moving(word.cookie);
             if entered {
-                return self.arrived(kernel, node, name, moved);
+                return self.arrived(kernel, node, name, (word.cookie, path, moved));
             }
+            self.changes.arrive(word.cookie, path, is_dir);
             if let Some(moved) = moved {
                 kernel.freed.extend(self.tree.remove(moved));
             }
@@ -304,16 +305,22 @@ impl Watched {
         kernel: &mut Kernel<'_>,
         parent: u64,
         name: &[u8],
-        moved: Option<u64>,
+        (cookie, path, moved): (u32, Vec<u8>, Option<u64>),
     ) -> Result<(), Failed> {
-        let Some(moved) = moved else { return self.enter(kernel, parent, name, true) };
+        let Some(moved) = moved else {
+            self.changes.arrive(cookie, path, true);
+            return self.enter(kernel, parent, name, true);
+        };
         match self.watch(kernel, parent, name)? {
+            // Another one was at the old place when that was looked at.
             Seen::Watched(wd) if Some(wd) != self.tree.wd(moved) => {
+                self.changes.arrive_anew(cookie, path, true);
                 kernel.freed.extend(self.tree.remove(moved));
                 self.enter(kernel, parent, name, true)
             }
             // If it is gone again, the kernel tells that next.
             _ => {
+                self.changes.arrive(cookie, path, true);
                 kernel.freed.extend(self.tree.attach(moved, parent, name));
                 self.unlisted.extend(self.missing.drain(..));
                 Ok(())

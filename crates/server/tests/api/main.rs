@@ -28,6 +28,7 @@ mod session_cwd;
 mod sessions;
 mod shutdown;
 mod tokens;
+mod watch;
 mod whole_trees;
 mod workspace;
 mod world;

@@ -64,7 +64,7 @@ pub(super) async fn events(
     Ok(Sse::new(events).keep_alive(beat).into_response())
 }
 
-fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<u64>> {
+pub(super) fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<u64>> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     number.map(Some).ok_or_else(|| {

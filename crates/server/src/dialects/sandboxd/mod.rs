@@ -22,6 +22,7 @@ mod file_copy;
 mod file_raw;
 mod file_tree;
 mod file_walk;
+mod file_watch;
 mod files;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -48,6 +49,8 @@ mod stats_view;
 mod stdin;
 mod tokens;
 mod wait;
+mod watch_feed;
+mod watch_socket;
 
 use utoipa_axum::routes;
 
@@ -120,6 +123,7 @@ fn own_files(routes: Routes) -> Routes {
         .add(OWN, routes!(file_copy::chmod))
         .add(OWN_READ, routes!(search::names))
         .add(OWN_READ, routes!(search::text))
+        .add(OWN_READ, routes!(file_watch::watch))
 }
 
 fn own_git(routes: Routes) -> Routes {

@@ -23,6 +23,11 @@ impl Default for Retry {
 }
 
 impl Retry {
+    /// Whether there was a try since it was made.
+    pub(in crate::dialects) fn is_used(&self) -> bool {
+        self.left < MAX_RECONNECTS
+    }
+
     /// Waits before the next try; false when there is none left.
     pub(in crate::dialects) async fn again(&mut self) -> bool {
         if self.left == 0 {
