@@ -25,7 +25,9 @@ use crate::limits::{
     STREAM_WINDOW_BYTES,
 };
 use crate::one_task::one_task;
-use crate::{ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body};
+use crate::{
+    ChannelBody, ChannelError, FileDownload, OutputStream, RecordStream, empty_body, full_body,
+};
 
 /// A byte stream to a port in the sandbox.
 pub type Tunnel = TokioIo<hyper::upgrade::Upgraded>;
@@ -261,14 +263,14 @@ impl RunnerClient {
         Ok(RecordStream::new(response.into_body()))
     }
 
-    async fn answer<T>(
+    pub(crate) async fn answer<T>(
         &self,
         call: impl Future<Output = Result<T, ChannelError>>,
     ) -> Result<T, ChannelError> {
         timed(ANSWER_TIMEOUT, call).await?
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ChannelError> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ChannelError> {
         json(self.call(Method::GET, path, empty_body()).await?).await
     }
 

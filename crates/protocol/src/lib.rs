@@ -13,6 +13,7 @@
 //! | `GET /commands/{id}` | | [`CommandStatus`] |
 //! | `GET /commands/{id}/wait` | | [`CommandStatus`] once it has ended |
 //! | `GET /commands/{id}/output?after=N&follow=true` | | [`frame`]s numbered above N, then the ending |
+//! | `GET /commands/{id}/screen` | | [`Screen`] of a command that was started with one |
 //! | `POST /commands/{id}/stdin?offset=N&eof=false` | raw bytes | [`StdinStatus`] |
 //! | `POST /commands/{id}/signal` | [`SignalRequest`] | [`CommandStatus`] |
 //! | `POST /commands/{id}/resize` | [`PtySize`] | [`CommandStatus`] |
@@ -43,6 +44,7 @@ pub mod frame;
 pub mod fuzzing;
 pub mod hello;
 mod percent;
+pub mod screen;
 pub mod stats;
 
 pub use command::{
@@ -61,6 +63,7 @@ pub use file::{
 pub use frame::{Frame, FrameDecoder, FrameError, StreamKind};
 pub use hello::{Hello, PROTOCOL_VERSION};
 pub use percent::percent_encoded;
+pub use screen::{Screen, ScreenCursor};
 pub use stats::Stats;
 
 /// The workspace's own path in every sandbox on every engine.

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of ours each crate may use. Engines never see HTTP, handlers never see an engine's
 /// inside, the runner knows neither: a new arrow is a decision, made here.
-const MAY_USE: [(&str, &[&str]); 18] = [
+const MAY_USE: [(&str, &[&str]); 19] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
-    ("runner", &["channel", "protocol", "rooted-fs"]),
+    ("terminal", &[]),
+    ("runner", &["channel", "protocol", "rooted-fs", "terminal"]),
     ("runner-binary", &[]),
     ("channel", &["protocol"]),
     ("engine", &["protocol"]),

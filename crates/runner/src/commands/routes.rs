@@ -33,6 +33,7 @@ pub(crate) async fn handle(
         (&Method::GET, None) => {}
         (&Method::GET, Some("wait")) => command.ended().await,
         (&Method::GET, Some("output")) => return output(&request, command, counters),
+        (&Method::GET, Some("screen")) => return command.screen().map(|screen| json(&screen)),
         (&Method::POST, Some("stdin")) => {
             let offset = number(&request, "offset")?.unwrap_or(command.stdin().next_offset());
             let eof = flag(&request, "eof")?.unwrap_or(false);
