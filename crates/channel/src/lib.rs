@@ -14,14 +14,14 @@ mod one_task;
 mod output;
 pub mod pipe;
 mod records;
-mod screen;
+mod terminal;
 
 pub use client::{ByteRange, RunnerClient, Tunnel};
 pub use download::FileDownload;
 pub use error::ChannelError;
 pub use output::OutputStream;
 pub use records::{RecordStream, Records};
-pub use screen::TerminalScreen;
+pub use terminal::TerminalScreen;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;

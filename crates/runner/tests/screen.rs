@@ -233,3 +233,62 @@ async fn a_flood_of_nonsense_leaves_the_runner_small_and_alive() {
     let kib: u64 = peak.trim().trim_end_matches(" kB").trim().parse().unwrap();
     assert!(kib < 100 << 10, "the runner took {kib} KiB");
 }
+
+#[tokio::test]
+async fn several_writers_type_at_once_and_each_byte_arrives_once() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let script = "stty raw -echo; echo ready; exec head -c 3000";
+    client.start(&with_screen(shell("c", script))).await.unwrap();
+    let mut stream = client.output(&id("c"), 0, true).await.unwrap();
+    let mut heard = Heard::default();
+    read_until(&mut stream, &mut heard, "ready").await;
+    let typing = ["a", "b", "c"].map(|letter| {
+        let client = client.clone();
+        async move {
+            for offset in 0..1_000 {
+                for _ in 0..1 + offset % 3 {
+                    // Again, as after an answer that was lost.
+                    let typed = client.input(&id("c"), &id(letter), offset, letter.into()).await;
+                    let accepted = typed.map(|status| status.next_offset);
+                    assert!(accepted.is_err() || accepted.unwrap() == offset + 1, "{letter}");
+                }
+            }
+        }
+    });
+    futures_util::future::join_all(typing).await;
+    heard.take_all(&mut stream).await;
+    let text = String::from_utf8(heard.pty).unwrap();
+    let typed = text.split_once("ready").unwrap().1.trim();
+    for letter in ['a', 'b', 'c'] {
+        assert_eq!(typed.matches(letter).count(), 1_000, "{letter}");
+    }
+    client.start(&with_screen(spec("d", &["cat"]))).await.unwrap();
+    let gap = client.input(&id("d"), &id("new"), 5, "x".into()).await;
+    assert_eq!(fault_code(gap), FaultCode::Conflict);
+}
+
+/// A program is not held up by those who only look on, even if they stand still.
+#[tokio::test]
+async fn nobody_waits_for_an_onlooker_who_then_sees_what_it_missed_as_dropped() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let mut flood = with_screen(shell("c", "seq 1 2000000; echo done"));
+    flood.journal_bytes = Some(256 << 10);
+    client.start(&flood).await.unwrap();
+    let mut still = client.look_on(&id("c"), 0).await.unwrap();
+    wait_for("the flood is over", async || {
+        client.command(&id("c")).await.unwrap().ending().is_some()
+    })
+    .await;
+    let mut dropped = 0;
+    let mut last = 0;
+    while let Some(frame) = still.next().await.unwrap() {
+        if let Frame::Dropped { frames, .. } = &frame {
+            dropped += frames;
+        }
+        last = frame.seq();
+    }
+    assert!(dropped > 0, "it was waited for");
+    assert_eq!(last, screen(&client, "c").await.screen.seq);
+}

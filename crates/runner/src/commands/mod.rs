@@ -19,6 +19,7 @@ mod shells;
 mod source;
 mod stdin;
 mod utf8;
+mod writers;
 
 pub(crate) use command::Command;
 pub(crate) use ending::WaitStatus;
