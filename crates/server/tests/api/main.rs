@@ -22,5 +22,6 @@ mod sandboxes;
 mod session_cwd;
 mod sessions;
 mod shutdown;
+mod terminals;
 mod tokens;
 mod world;
