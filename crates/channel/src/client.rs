@@ -341,7 +341,9 @@ fn fault(status: StatusCode, body: &[u8]) -> Fault {
     })
 }
 
-pub(crate) async fn json<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, ChannelError> {
+pub(crate) async fn json<T: DeserializeOwned>(
+    response: Response<Incoming>,
+) -> Result<T, ChannelError> {
     let body = bounded(response.into_body()).await?;
     serde_json::from_slice(&body).map_err(|error| ChannelError::violation(&error.to_string()))
 }
@@ -353,7 +355,10 @@ async fn bounded(body: Incoming) -> Result<Bytes, ChannelError> {
     }
 }
 
-pub(crate) async fn timed<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, ChannelError> {
+pub(crate) async fn timed<T>(
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Result<T, ChannelError> {
     tokio::time::timeout(limit, work).await.map_err(|_| ChannelError::TimedOut(limit))
 }
 

@@ -62,7 +62,8 @@ async fn a_terminal_is_typed_into_resized_interrupted_and_ends() {
 async fn who_comes_later_is_painted_the_screen_and_then_shown_what_follows() {
     let world = World::start().await;
     let id = world.sandbox().await;
-    let script = "printf 'old\\033[2J\\033[5;5Hnew\\033]0;name\\007'; read -r _; printf MORE; read -r _";
+    let script =
+        "printf 'old\\033[2J\\033[5;5Hnew\\033]0;name\\007'; read -r _; printf MORE; read -r _";
     let command = terminal(&world, &id, script, true).await;
     let painted = || async {
         let shown = screen(&world, &command).await;
@@ -188,8 +189,7 @@ async fn broken_channels_lose_and_double_nothing_in_either_direction() {
     assert_eq!(ended["exitCode"], 0);
     let text = String::from_utf8(viewer.output).unwrap();
     let numbers: Vec<u64> = text.split_whitespace().skip(1).map(|n| n.parse().unwrap()).collect();
-    let expected: Vec<u64> =
-        typed.iter().map(|byte| u64::from(*byte)).chain(1..=2_000).collect();
+    let expected: Vec<u64> = typed.iter().map(|byte| u64::from(*byte)).chain(1..=2_000).collect();
     assert_eq!(numbers, expected);
 }
 
@@ -198,7 +198,8 @@ async fn broken_channels_lose_and_double_nothing_in_either_direction() {
 async fn a_viewer_that_falls_behind_gets_the_screen_and_holds_up_nobody() {
     let world = World::start().await;
     let id = world.sandbox().await;
-    let flood = terminal(&world, &id, "yes 0123456789 | head -c 60000000; echo; echo over", true).await;
+    let flood =
+        terminal(&world, &id, "yes 0123456789 | head -c 60000000; echo; echo over", true).await;
     let mut slow = attach(&world, &flood, "").await;
     let other = terminal(&world, &id, "stty -echo; echo ready; cat", true).await;
     let mut typist = attach(&world, &other, "").await;
