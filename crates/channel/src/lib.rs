@@ -18,6 +18,7 @@ mod output;
 pub mod pipe;
 mod records;
 mod search;
+mod terminal;
 mod tree;
 mod watch;
 
@@ -29,6 +30,7 @@ pub use git::{DiffQuery, LogQuery, StatusQuery};
 pub use guard::{Guard, Obstacle, ObstacleKind};
 pub use output::OutputStream;
 pub use records::{RecordStream, Records};
+pub use terminal::TerminalScreen;
 pub use tree::{Condition, TreeOptions};
 pub use watch::WatchQuery;
 

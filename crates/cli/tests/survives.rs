@@ -128,3 +128,50 @@ async fn a_sandbox_whose_runner_is_killed_fails_with_a_reason() -> anyhow::Resul
     assert_ne!(fresh, id, "the key gets a new sandbox");
     daemon.finish().await
 }
+
+/// A program that is typed into while the daemon is killed again and again: nothing it wrote is
+/// missed or seen twice, and nothing that was typed and answered is lost or typed twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_is_left_and_come_back_to_across_kill_9() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let mut daemon = TestDaemon::start(SANDBANK).await?;
+    let api = daemon.api()?;
+    let id = api.create_with(json!({"sessionKey": "t", "network": {"mode": "none"}})).await?;
+    let script = "stty -echo; printf '\\033[?1049h'; echo ready; n=0; \
+                  while read -r line; do n=$((n+1)); echo \"$n:$line.\"; [ \"$line\" = end ] && exit 9; done";
+    let body = json!({
+        "argv": ["bash", "-c", script], "pty": {"rows": 24, "cols": 80}, "screen": true,
+        "commandId": "term",
+    });
+    api.call("POST", &format!("/v1/sandboxes/{id}/commands"), Some(body)).await?;
+    let command = format!("/v1/sandboxes/{id}/commands/term");
+    let mut viewer = api.attach(&command, "").await?;
+    viewer.read_until("ready").await?;
+    let (mut seen, mut typed) = (Vec::new(), 0);
+    for _ in 0..3 {
+        for _ in 0..20 {
+            typed += 1;
+            viewer.write(format!("line{typed}\n")).await?;
+        }
+        viewer.read_until(&format!("{typed}:line{typed}.")).await?;
+        let after = viewer.seq;
+        seen.append(&mut viewer.output);
+        daemon.kill_9()?;
+        drop(viewer);
+        daemon.launch().await?;
+        viewer = api.attach(&command, &format!("?after={after}")).await?;
+    }
+    let screen = api.call("GET", &format!("{command}/screen"), None).await?;
+    assert_eq!((&screen["alternate"], &screen["seq"]), (&json!(true), &json!(viewer.seq)));
+    viewer.write("end\n").await?;
+    let ended = viewer.said("ended").await?;
+    assert_eq!(ended["exitCode"], 9);
+    seen.append(&mut viewer.output);
+    let mut expected = "\u{1b}[?1049hready\r\n".to_owned();
+    (1..=typed).for_each(|n| expected.push_str(&format!("{n}:line{n}.\r\n")));
+    expected.push_str(&format!("{}:end.\r\n", typed + 1));
+    assert_eq!(String::from_utf8(seen)?, expected);
+    daemon.finish().await
+}

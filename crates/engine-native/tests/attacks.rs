@@ -27,6 +27,7 @@ async fn run_in(test: &TestEngine, id: &SandboxId, cwd: &str, script: &str) -> O
         pty: None,
         timeout_ms: Some(10_000),
         journal_bytes: None,
+        screen: false,
         shell: None,
     };
     support::run_spec(&client, &spec).await.ok()

@@ -158,6 +158,9 @@ pub struct CommandSpec {
     /// Bytes of output kept for readers that come later; the runner's default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal_bytes: Option<u64>,
+    /// Keep a model of what the terminal shows, for `GET …/screen`. Needs `pty`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub screen: bool,
     /// Evaluate in this shell, which keeps what changes; `argv` is then the script alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<ShellUse>,
@@ -177,6 +180,18 @@ pub enum StdinMode {
 pub struct PtySize {
     pub rows: u16,
     pub cols: u16,
+}
+
+impl PtySize {
+    /// The most rows, and the most columns.
+    pub const MAX: u16 = 500;
+
+    /// Sizes outside 1 to [`Self::MAX`] are taken for the nearest within.
+    #[must_use]
+    pub fn clamped(self) -> Self {
+        let within = |size: u16| size.clamp(1, Self::MAX);
+        Self { rows: within(self.rows), cols: within(self.cols) }
+    }
 }
 
 /// The answer to a start: `attached` says that this id was already known.

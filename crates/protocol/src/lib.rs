@@ -12,8 +12,10 @@
 //! | `GET /commands` | | `[CommandStatus]`, oldest first |
 //! | `GET /commands/{id}` | | [`CommandStatus`] |
 //! | `GET /commands/{id}/wait` | | [`CommandStatus`] once it has ended |
-//! | `GET /commands/{id}/output?after=N&follow=true` | | [`frame`]s numbered above N, then the ending |
+//! | `GET /commands/{id}/output?after=N&follow=true&hold=true` | | [`frame`]s numbered above N, then the ending |
+//! | `GET /commands/{id}/screen` | | [`Screen`] of a command that was started with one |
 //! | `POST /commands/{id}/stdin?offset=N&eof=false` | raw bytes | [`StdinStatus`] |
+//! | `POST /commands/{id}/input?writer=W&offset=N` | raw bytes | [`StdinStatus`] of one of several writers, who count apart |
 //! | `POST /commands/{id}/signal` | [`SignalRequest`] | [`CommandStatus`] |
 //! | `POST /commands/{id}/resize` | [`PtySize`] | [`CommandStatus`] |
 //! | `GET /files?path=P&offset=N&length=M` | | raw bytes, header [`FILE_STAT_HEADER`] |
@@ -62,6 +64,7 @@ pub mod fuzzing;
 pub mod git;
 pub mod hello;
 mod percent;
+pub mod screen;
 pub mod search;
 pub mod stats;
 pub mod tree;
@@ -91,6 +94,7 @@ pub use git::{
 };
 pub use hello::{Hello, PROTOCOL_VERSION};
 pub use percent::percent_encoded;
+pub use screen::{Screen, ScreenCursor};
 pub use search::{
     FoundLine, FoundName, NamePattern, NameRecord, NameSearch, NameSearchEnd, NameSearchTally,
     SearchCase, SearchCut, SearchOrder, SkippedFiles, TextRecord, TextSearch, TextSearchTally,

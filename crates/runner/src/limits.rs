@@ -242,6 +242,17 @@ pub(crate) const SHELL_MARK_DEADLINE: Duration = Duration::from_secs(2);
 /// Of a shell's terminal while no script asks for another size.
 pub(crate) const SHELL_TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
 
+/// Writers of one command's input that are remembered; the one that was silent for longest is
+/// forgotten, and refused with `conflict` if it goes on.
+pub(crate) const MAX_WRITERS: usize = 256;
+
+/// Places of all screens that are modelled, of the one that shows and of the other; a start or a
+/// resize beyond it is refused with `limit_reached`. A place takes 24 bytes once it was written to.
+pub(crate) const MAX_SCREEN_CELLS: usize = 2_000_000;
+
+/// Screens of ended commands that are kept; above it the one that ended first is forgotten.
+pub(crate) const MAX_ENDED_SCREENS: usize = 16;
+
 /// Walks, searches and archives that go on at once, each on threads of its own; one more is refused
 /// with `limit_reached`.
 pub(crate) const MAX_OFFLOADED: usize = 8;

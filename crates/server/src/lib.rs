@@ -31,6 +31,7 @@ mod routes;
 mod serve;
 mod shutdown;
 mod streams;
+mod terminal;
 mod unix_time;
 mod verb_path;
 

@@ -80,6 +80,28 @@ pub(crate) const START_PATIENCE: Duration = Duration::from_millis(250);
 /// A wait that takes longer has its headers sent, because clients give up on silent servers.
 pub(crate) const WAIT_SILENCE: Duration = Duration::from_secs(45);
 
+/// A viewer of a terminal is asked for a sign of life this often, and has so long to give it.
+pub(crate) const VIEWER_PING: Duration = Duration::from_secs(30);
+pub(crate) const VIEWER_PONG_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A viewer that takes longer for one piece of output is painted the screen instead of all it missed.
+pub(crate) const VIEWER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a viewer that is let go may take to read the rest.
+pub(crate) const VIEWER_CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Answers to a viewer's messages on their way; further ones are not sent.
+pub(crate) const VIEWER_REPLIES: usize = 16;
+
+/// A longer message of a viewer ends its connection.
+pub(crate) const MAX_VIEWER_MESSAGE_BYTES: usize = 256 << 10;
+
+/// What a viewer typed and its program did not take; more ends the connection with 4413.
+pub(crate) const MAX_TYPED_AHEAD_BYTES: usize = 1 << 20;
+
+/// Of that, what is handed to the program at once.
+pub(crate) const MAX_TYPED_AT_ONCE_BYTES: usize = 64 << 10;
+
 /// The rate limiter forgets quiet callers when it knows more than this many.
 pub(crate) const MAX_RATE_KEYS: usize = 10_000;
 

@@ -32,6 +32,11 @@ impl Api {
         Self { http: http.expect("a client without TLS always builds"), url, token }
     }
 
+    /// Joins a command's terminal; `query` is what follows `attach`.
+    pub async fn attach(&self, command: &str, query: &str) -> anyhow::Result<crate::Viewer> {
+        crate::Viewer::open(&self.url, &self.token, &format!("{command}/attach{query}")).await
+    }
+
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         let method = method.parse().expect("tests name real methods");
         self.http.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token)

@@ -14,6 +14,7 @@ mod over_docker;
 pub mod residue;
 mod seeded;
 mod suite_image;
+mod viewer;
 mod wait;
 
 pub use api::{Api, LogRecord};
@@ -25,6 +26,7 @@ pub use literal_tar::{literal_entry, literal_tar};
 pub use over_docker::{SUITE_IMAGE, import_suite, is_over_docker, skip_over_docker};
 pub use seeded::Seeded;
 pub use suite_image::suite_root;
+pub use viewer::{Seen, Viewer};
 pub use wait::{eventually, wait_for};
 
 /// Prints a counted reason and tells the caller to return.

@@ -75,6 +75,7 @@ pub fn command(argv: &[&str]) -> CommandSpec {
         pty: None,
         timeout_ms: Some(60_000),
         journal_bytes: None,
+        screen: false,
         shell: None,
     }
 }

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 const MAY_USE: [(&str, &[&str]); 19] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
-    ("runner", &["channel", "protocol", "rooted-fs", "tar-stream"]),
+    ("terminal", &[]),
+    ("runner", &["channel", "protocol", "rooted-fs", "tar-stream", "terminal"]),
     ("runner-binary", &[]),
     ("channel", &["protocol"]),
     ("engine", &["protocol"]),

@@ -113,6 +113,7 @@ async fn over_channel(runner: &RunnerClient) -> anyhow::Result<()> {
         pty: None,
         timeout_ms: None,
         journal_bytes: None,
+        screen: false,
         shell: Some(ShellUse { name: "bench".parse()?, merged: false, begin_in: None }),
     };
     let started = runner.start_and_wait(&spec, Duration::from_secs(5)).await?;

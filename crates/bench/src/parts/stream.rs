@@ -166,6 +166,7 @@ async fn over_channel(socket: &Path, argv: &[&str]) -> anyhow::Result<Flow> {
         pty: None,
         timeout_ms: None,
         journal_bytes: None,
+        screen: false,
         shell: None,
     };
     let begin = Instant::now();

@@ -34,6 +34,7 @@ fn spec(name: &str) -> CommandSpec {
         pty: None,
         timeout_ms: None,
         journal_bytes: None,
+        screen: false,
         shell: None,
     }
 }

@@ -60,6 +60,7 @@ async fn run(client: &RunnerClient, plan: &BatteryPlan) -> Result<Vec<Finding>, 
         pty: None,
         timeout_ms: u64::try_from(ATTEMPT_DEADLINE.as_millis()).ok(),
         journal_bytes: None,
+        screen: false,
         shell: None,
     };
     client.start(&command).await?;

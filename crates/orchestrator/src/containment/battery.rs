@@ -57,6 +57,7 @@ fn command(plan: &BatteryPlan) -> CommandSpec {
         pty: None,
         timeout_ms: u64::try_from(BATTERY_DEADLINE.as_millis()).ok(),
         journal_bytes: None,
+        screen: false,
         shell: None,
     }
 }

@@ -73,6 +73,7 @@ pub(crate) fn bash(id: &str, script: &str) -> CommandSpec {
         pty: None,
         timeout_ms: None,
         journal_bytes: None,
+        screen: false,
         shell: None,
     }
 }

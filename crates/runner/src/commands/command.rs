@@ -6,14 +6,15 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use sandbank_protocol::{
-    CommandSpec, CommandState, CommandStatus, Ending, Fault, FaultCode, PtySize, ShellStatus,
-    SignalRequest, StdinMode,
+    CommandSpec, CommandState, CommandStatus, Ending, Fault, FaultCode, PtySize, Screen,
+    ShellStatus, SignalRequest, StdinMode,
 };
 use tokio::sync::Notify;
 
 use super::death::Death;
 use super::ending::Circumstances;
 use super::output::Output;
+use super::screens::Model;
 use super::shells::Turn;
 use super::source::AsyncDescriptor;
 use super::stdin::{Sink, Stdin};
@@ -31,6 +32,8 @@ pub(crate) struct Command {
     stdin: Stdin,
     /// Of a running command on a terminal.
     terminal: RefCell<Option<AsyncDescriptor>>,
+    /// What that terminal shows, when the spec asks for it.
+    screen: RefCell<Option<Box<Model>>>,
     owner: Owner,
     shell: RefCell<Option<ShellStatus>>,
     circumstances: RefCell<Circumstances>,
@@ -73,6 +76,7 @@ impl Command {
             output: parts.output,
             stdin: parts.stdin,
             terminal: RefCell::new(parts.terminal),
+            screen: RefCell::default(),
             owner: parts.owner,
             shell: RefCell::default(),
             circumstances: RefCell::default(),
@@ -223,6 +227,34 @@ impl Command {
         self.tree().is_some_and(|tree| !tree.is_empty(self.leader_lives()))
     }
 
+    pub(super) fn set_screen(&self, model: Option<Model>) {
+        *self.screen.borrow_mut() = model.map(Box::new);
+    }
+
+    pub(super) fn forget_screen(&self) {
+        self.screen.borrow_mut().take();
+    }
+
+    /// What comes after the ending has no number, so no screen shows it either.
+    pub(super) fn feed_screen(&self, output: &[u8]) {
+        if let Some(model) = &mut *self.screen.borrow_mut()
+            && !self.has_ended()
+        {
+            model.feed(output);
+        }
+    }
+
+    pub(crate) fn screen(&self) -> Result<Screen, Fault> {
+        if let Some(model) = &*self.screen.borrow() {
+            return Ok(model.screen(self.output.journal().last_seq()));
+        }
+        Err(match self.spec.screen {
+            true => Fault::new(FaultCode::Closed, "the screen of an ended command is kept no more"),
+            false => Fault::new(FaultCode::Conflict, "the command was not started with a screen"),
+        })
+    }
+
+    /// One size for all who look at it: the last one counts.
     pub(crate) fn resize(&self, size: PtySize) -> Result<(), Fault> {
         if self.spec.pty.is_none() {
             let message = "the command does not run on a terminal";
@@ -231,8 +263,13 @@ impl Command {
         let terminal = self.terminal.borrow();
         let ended = || Fault::new(FaultCode::Closed, "the command has ended");
         let terminal = terminal.as_ref().ok_or_else(ended)?;
+        let size = size.clamped();
+        let mut screen = self.screen.borrow_mut();
+        screen.as_ref().map_or(Ok(()), |model| model.admit(size))?;
         crate::pty::resize(terminal.get_ref(), size).map_err(|error| {
             Fault::new(FaultCode::Internal, format!("the terminal cannot be resized: {error}"))
-        })
+        })?;
+        screen.iter_mut().for_each(|model| model.resize(size));
+        Ok(())
     }
 }

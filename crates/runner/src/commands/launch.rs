@@ -314,7 +314,7 @@ impl Launcher {
 impl Streams {
     fn open(spec: &CommandSpec) -> io::Result<Self> {
         if let Some(size) = spec.pty {
-            let pty = pty::open(size)?;
+            let pty = pty::open(size.clamped())?;
             let both = Interest::READABLE | Interest::WRITABLE;
             let controller = Rc::new(descriptors::watch(pty.controller, both)?);
             return Ok(Self {

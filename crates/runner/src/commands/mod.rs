@@ -15,10 +15,12 @@ mod launch;
 mod output;
 mod reader;
 pub(crate) mod routes;
+mod screens;
 mod shells;
 mod source;
 mod stdin;
 mod utf8;
+mod writers;
 
 pub(crate) use command::Command;
 pub(crate) use ending::WaitStatus;
@@ -41,6 +43,7 @@ use buffers::Buffers;
 use death::Death;
 use environment::Environment;
 pub(crate) use launch::Launcher;
+use screens::{Model, Screens};
 use shells::{Shells, Turn};
 
 /// How many commands run, how many ever ended, and what the journals hold.
@@ -62,6 +65,7 @@ pub(crate) struct Commands {
     /// By the pid of a process that was not reaped yet.
     living: RefCell<HashMap<i32, Rc<Death>>>,
     shells: Shells,
+    screens: Screens,
     /// All that ever ended, also those that were forgotten: whoever compares two counts sees every
     /// ending between them.
     ended_count: Cell<u64>,
@@ -89,6 +93,7 @@ impl Commands {
             next_aside: Cell::new(0),
             living: RefCell::default(),
             shells: Shells::default(),
+            screens: Screens::default(),
             ended_count: Cell::new(0),
             ended: RefCell::default(),
             emptiable: RefCell::default(),
@@ -120,12 +125,16 @@ impl Commands {
             return Err(Fault::new(FaultCode::Conflict, message));
         }
         self.admit(&spec)?;
+        let forget =
+            |number| self.all.borrow().get(&number).into_iter().for_each(|c| c.forget_screen());
+        let model = self.screens.model(&spec, forget)?;
         let number = self.next_number.replace(self.next_number.get() + 1);
         if let Some(turn) = self.shells.turn(&spec)?.map(Rc::new) {
-            return Ok(self.queue(spec, number, turn));
+            return Ok(self.queue(spec, number, turn, model));
         }
         let launched = self.launcher.launch(spec, number)?;
         let command = Rc::new(launched.command);
+        command.set_screen(model);
         self.living.borrow_mut().insert(command.pid(), command.death().clone());
         self.remember(&command);
         let driver = drive::Driver::new(
@@ -138,8 +147,15 @@ impl Commands {
         Ok(Started { attached: false, status: command.status() })
     }
 
-    fn queue(self: &Rc<Self>, spec: CommandSpec, number: u64, turn: Rc<Turn>) -> Started {
+    fn queue(
+        self: &Rc<Self>,
+        spec: CommandSpec,
+        number: u64,
+        turn: Rc<Turn>,
+        model: Option<Model>,
+    ) -> Started {
         let command = Rc::new(self.launcher.queue(spec, number, turn.clone()));
+        command.set_screen(model);
         self.remember(&command);
         tokio::task::spawn_local(turn.run(self.clone(), command.clone()));
         Started { attached: false, status: command.status() }
@@ -202,6 +218,7 @@ impl Commands {
             return;
         }
         let before = command.output().journal().cost();
+        command.feed_screen(&data);
         command.output().append(now_ms(), stream, data, |data| self.buffers.recycle(data));
         let after = command.output().journal().cost();
         self.journal_bytes.set(self.journal_bytes.get() + after - before);
@@ -216,6 +233,12 @@ impl Commands {
             return;
         }
         command.set_ended(ending, time_ms);
+        if command.spec().screen
+            && let Some(number) = self.screens.ended(command.number())
+            && let Some(oldest) = self.all.borrow().get(&number)
+        {
+            oldest.forget_screen();
+        }
         let spec = spec_bytes(command.spec());
         self.running_spec_bytes.set(self.running_spec_bytes.get() - spec);
         self.ended_spec_bytes.set(self.ended_spec_bytes.get() + spec);

@@ -14,14 +14,23 @@ use crate::clock::now_ms;
 use crate::http::{Open, RunnerBody};
 use crate::limits::{HEARTBEAT_INTERVAL, MAX_JOINED_BYTES, READER_CHUNKS};
 
+/// What a reader asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) after: u64,
+    pub(crate) follow: bool,
+    /// The command waits for it, within reason.
+    pub(crate) hold: bool,
+}
+
 /// The body. A task of its own fills it, as far ahead as a few chunks.
-pub(crate) fn stream(command: Rc<Command>, after: u64, follow: bool, open: Open) -> RunnerBody {
+pub(crate) fn stream(command: Rc<Command>, wanted: Wanted, open: Open) -> RunnerBody {
     let (sender, mut receiver) = mpsc::channel(READER_CHUNKS);
     tokio::task::spawn_local(async move {
         let _open = open;
         tokio::select! {
             () = sender.closed() => {}
-            _ = send_frames(command.output(), after, follow, &sender) => {}
+            _ = send_frames(command.output(), wanted, &sender) => {}
         }
     });
     let chunks = futures_util::stream::poll_fn(move |context| {
@@ -34,15 +43,17 @@ type Gone = mpsc::error::SendError<Bytes>;
 
 async fn send_frames(
     output: &Output,
-    after: u64,
-    follow: bool,
+    wanted: Wanted,
     sender: &mpsc::Sender<Bytes>,
 ) -> Result<(), Gone> {
-    let mut reader = OutputReader::new(output, after);
+    let mut reader = match wanted.hold {
+        true => OutputReader::new(output, wanted.after),
+        false => OutputReader::onlooker(output, wanted.after),
+    };
     loop {
         let growth = reader.growth();
         send_available(&mut reader, sender).await?;
-        if reader.ended() || !follow {
+        if reader.ended() || !wanted.follow {
             return Ok(());
         }
         if tokio::time::timeout(HEARTBEAT_INTERVAL, growth).await.is_err() {

@@ -33,10 +33,18 @@ pub(crate) async fn handle(
         (&Method::GET, None) => {}
         (&Method::GET, Some("wait")) => command.ended().await,
         (&Method::GET, Some("output")) => return output(&request, command, counters),
+        (&Method::GET, Some("screen")) => return command.screen().map(|screen| json(&screen)),
         (&Method::POST, Some("stdin")) => {
-            let offset = number(&request, "offset")?.unwrap_or(command.stdin().next_offset());
+            let offset = number(&request, "offset")?;
             let eof = flag(&request, "eof")?.unwrap_or(false);
             return command.stdin().feed(offset, eof, request.into_body()).await.map(|s| json(&s));
+        }
+        (&Method::POST, Some("input")) => {
+            let writer = query_value(request.uri(), "writer").unwrap_or_default().parse();
+            let writer: CommandId = writer.map_err(|error| invalid(&error))?;
+            let offset = number(&request, "offset")?.unwrap_or(0);
+            let feeding = command.stdin().feed_by(&writer, offset, request.into_body());
+            return feeding.await.map(|status| json(&status));
         }
         (&Method::POST, Some("signal")) => {
             let (command, signal) = (command.clone(), read_json(request.into_body()).await?);
@@ -83,7 +91,9 @@ fn output(
         let message = format!("after={after} is beyond the newest frame, which is {newest}");
         return Err(Fault::new(FaultCode::Invalid, message));
     }
-    Ok(Response::new(reader::stream(command, after, follow, Open::reader(counters))))
+    let hold = flag(request, "hold")?.unwrap_or(true);
+    let wanted = reader::Wanted { after, follow, hold };
+    Ok(Response::new(reader::stream(command, wanted, Open::reader(counters))))
 }
 
 fn number(request: &Request<Incoming>, name: &str) -> Result<Option<u64>, Fault> {

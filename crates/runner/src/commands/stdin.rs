@@ -9,11 +9,12 @@ use std::os::fd::OwnedFd;
 use bytes::{Buf, Bytes};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use sandbank_protocol::{Fault, FaultCode, StdinStatus};
+use sandbank_protocol::{CommandId, Fault, FaultCode, StdinStatus};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex, Notify};
 
 use super::source::AsyncDescriptor;
+use super::writers::Writers;
 
 /// What a terminal takes for the end of input at the beginning of a line.
 const END_OF_INPUT: u8 = 4;
@@ -24,6 +25,7 @@ pub(crate) struct Stdin {
     /// Held by the request that is writing.
     turn: Mutex<()>,
     next_offset: Cell<u64>,
+    writers: RefCell<Writers>,
     /// The last byte did not end a line; matters to terminals only.
     line_begun: Cell<bool>,
     /// Wakes the writer when the command begins, and when it ends while it waits for room.
@@ -45,6 +47,7 @@ impl Stdin {
             sink: RefCell::new(sink),
             turn: Mutex::new(()),
             next_offset: Cell::new(0),
+            writers: RefCell::default(),
             line_begun: Cell::new(false),
             opening: Notify::new(),
             closing: Notify::new(),
@@ -67,15 +70,46 @@ impl Stdin {
         self.closing.notify_waiters();
     }
 
-    /// Feeds a body that starts at `offset`; bytes that were accepted before are skipped.
+    /// Feeds a body that starts at `offset`, or behind all that was accepted when it is its turn;
+    /// bytes that were accepted before are skipped.
     pub(crate) async fn feed(
         &self,
-        offset: u64,
+        offset: Option<u64>,
         eof: bool,
         mut body: Incoming,
     ) -> Result<StdinStatus, Fault> {
         let _turn = self.turn.lock().await;
         let next = self.next_offset.get();
+        self.take(None, offset.unwrap_or(next), next, &mut body).await?;
+        if eof {
+            self.end_input().await?;
+        }
+        Ok(StdinStatus { next_offset: self.next_offset.get(), closed: self.is_closed() })
+    }
+
+    /// Feeds what one of several writers sends, who each count their own bytes: whatever the others
+    /// do, each of its bytes arrives once.
+    pub(crate) async fn feed_by(
+        &self,
+        writer: &CommandId,
+        offset: u64,
+        mut body: Incoming,
+    ) -> Result<StdinStatus, Fault> {
+        let _turn = self.turn.lock().await;
+        let accepted = self.writers.borrow().accepted(writer);
+        self.take(Some(writer), offset, accepted, &mut body).await?;
+        let next_offset = self.writers.borrow().accepted(writer);
+        Ok(StdinStatus { next_offset, closed: self.is_closed() })
+    }
+
+    /// A body that starts at `offset` of which everything before `next` was accepted.
+    async fn take(
+        &self,
+        writer: Option<&CommandId>,
+        offset: u64,
+        next: u64,
+        body: &mut Incoming,
+    ) -> Result<(), Fault> {
         if offset > next {
             let message = format!("stdin was accepted up to {next}; {offset} would leave a gap");
             return Err(Fault::new(FaultCode::Conflict, message));
@@ -89,19 +123,16 @@ impl Stdin {
             let skipped = skip.min(data.len() as u64);
             data.advance(skipped as usize);
             skip -= skipped;
-            self.write(data).await?;
+            self.write(writer, data).await?;
         }
-        if eof {
-            self.end_input().await?;
-        }
-        Ok(StdinStatus { next_offset: self.next_offset.get(), closed: self.is_closed() })
+        Ok(())
     }
 
     fn is_closed(&self) -> bool {
         self.sink.borrow().is_none()
     }
 
-    async fn write(&self, mut data: Bytes) -> Result<(), Fault> {
+    async fn write(&self, writer: Option<&CommandId>, mut data: Bytes) -> Result<(), Fault> {
         while !data.is_empty() {
             let sink = self.begun().await.ok_or_else(|| self.closed())?;
             let (Sink::Pipe(descriptor) | Sink::Terminal(descriptor)) = sink else { continue };
@@ -116,6 +147,9 @@ impl Stdin {
                     self.line_begun.set(!matches!(data[count - 1], b'\n' | b'\r'));
                     data.advance(count);
                     self.next_offset.set(self.next_offset.get() + count as u64);
+                    if let Some(writer) = writer {
+                        self.writers.borrow_mut().add(writer, count as u64);
+                    }
                 }
                 Err(_) => {
                     self.close();

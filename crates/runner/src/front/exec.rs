@@ -48,6 +48,7 @@ fn spec(cmd: String, timeout_ms: Option<u64>) -> Result<CommandSpec, ChannelErro
         pty: None,
         timeout_ms,
         journal_bytes: None,
+        screen: false,
         shell: None,
     })
 }

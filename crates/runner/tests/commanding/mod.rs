@@ -19,6 +19,7 @@ pub(crate) fn spec(name: &str, argv: &[&str]) -> CommandSpec {
         pty: None,
         timeout_ms: None,
         journal_bytes: None,
+        screen: false,
         shell: None,
     }
 }

@@ -57,6 +57,7 @@ impl FromRequestParts<App> for SandboxPath {
 }
 
 /// `/v1/sandboxes/{id}/commands/{commandId}…`
+#[derive(Debug, Clone)]
 pub(crate) struct CommandPath {
     pub(crate) sandbox: SandboxId,
     pub(crate) command: CommandId,

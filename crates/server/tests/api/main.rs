@@ -27,6 +27,7 @@ mod searches;
 mod session_cwd;
 mod sessions;
 mod shutdown;
+mod terminals;
 mod tokens;
 mod watch;
 mod whole_trees;

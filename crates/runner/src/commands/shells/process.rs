@@ -130,7 +130,7 @@ impl Process {
 
     /// As a terminal for people, or as one that only passes input on.
     pub(super) fn set_terminal(&self, size: Option<PtySize>) -> io::Result<()> {
-        pty::resize(self.controller.get_ref(), size.unwrap_or(SHELL_TERMINAL))?;
+        pty::resize(self.controller.get_ref(), size.map_or(SHELL_TERMINAL, PtySize::clamped))?;
         let mut modes = rustix::termios::tcgetattr(self.controller.get_ref())?;
         modes.local_modes.set(LocalModes::ECHO, size.is_some());
         rustix::termios::tcsetattr(self.controller.get_ref(), OptionalActions::Now, &modes)?;

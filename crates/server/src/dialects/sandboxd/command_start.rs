@@ -41,7 +41,10 @@ pub(super) struct StartBody {
     cwd: Option<String>,
     /// `open` to feed it by `POST …/stdin`, or `null`.
     stdin: Option<String>,
+    /// Run on a terminal of this size, 1 to 500 each.
     pty: Option<Pty>,
+    /// With `pty`: keep what the terminal shows, for `screen` and `attach`.
+    screen: Option<bool>,
     /// Name of a shell that remembers: directory, variables, functions and jobs of one script are
     /// there for the next. Made when it is first used.
     shell: Option<String>,
@@ -113,6 +116,7 @@ const FIELDS: Known = Known(&[
     "cwd",
     "stdin",
     "pty",
+    "screen",
     "shell",
     "script",
     "merged",
@@ -189,8 +193,18 @@ pub(super) fn read(body: &Map<String, Value>) -> ApiResult<CommandSpec> {
         pty: optional::<Pty>(body, "pty")?.map(Into::into),
         timeout_ms,
         journal_bytes: None,
+        screen: screen(body)?,
         shell,
     })
+}
+
+fn screen(body: &Map<String, Value>) -> ApiResult<bool> {
+    let screen = optional(body, "screen")?.unwrap_or(false);
+    if screen && body.get("pty").is_none_or(Value::is_null) {
+        let error = ApiError::bad_request("bad_field", "only a command on a terminal has a screen");
+        return Err(error.with_hint("send its size, too: {\"pty\":{\"rows\":24,\"cols\":80}}"));
+    }
+    Ok(screen)
 }
 
 /// None or 0 means no limit.

@@ -3,6 +3,7 @@
 //! Handlers validate, convert and map errors. sandboxd's routes keep its literal messages and
 //! its reading of numbers; our own routes are strict.
 
+mod attach;
 mod command_start;
 mod command_tail;
 mod command_view;
@@ -40,9 +41,10 @@ mod path_rule;
 mod ports;
 mod post_mortem_view;
 mod range;
-pub(super) mod reconnect;
+pub(crate) mod reconnect;
 mod sandbox_view;
 mod sandboxes;
+mod screen;
 mod search;
 mod signals;
 mod stats_view;
@@ -104,6 +106,8 @@ fn own_commands(routes: Routes) -> Routes {
         .add(OWN, routes!(stdin::write))
         .add(OWN, routes!(signals::signal))
         .add(OWN, routes!(signals::resize))
+        .add(OWN_READ, routes!(screen::screen))
+        .add(OWN, routes!(attach::attach))
 }
 
 fn own_files(routes: Routes) -> Routes {

@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::limits::{MAX_RECONNECTS, RECONNECT_PAUSE};
 
 /// A bounded number of tries with growing pauses.
-pub(in crate::dialects) struct Retry {
+pub(crate) struct Retry {
     left: u32,
     pause: Duration,
 }
@@ -29,7 +29,7 @@ impl Retry {
     }
 
     /// Waits before the next try; false when there is none left.
-    pub(in crate::dialects) async fn again(&mut self) -> bool {
+    pub(crate) async fn again(&mut self) -> bool {
         if self.left == 0 {
             return false;
         }
@@ -40,7 +40,7 @@ impl Retry {
     }
 }
 
-pub(in crate::dialects) fn is_broken(error: &OrchestratorError) -> bool {
+pub(crate) fn is_broken(error: &OrchestratorError) -> bool {
     matches!(error, OrchestratorError::Channel(inner) if inner.is_broken())
 }
 
@@ -48,11 +48,11 @@ fn is_unknown(error: &OrchestratorError) -> bool {
     matches!(error, OrchestratorError::Channel(inner) if refused_as(inner, FaultCode::NotFound))
 }
 
-pub(in crate::dialects) fn refused_as(error: &ChannelError, code: FaultCode) -> bool {
+pub(crate) fn refused_as(error: &ChannelError, code: FaultCode) -> bool {
     matches!(error, ChannelError::Refused(fault) if fault.code == code)
 }
 
 /// For routes that name a command: what the runner does not know is not found.
-pub(super) fn command_error(error: OrchestratorError) -> ApiError {
+pub(crate) fn command_error(error: OrchestratorError) -> ApiError {
     if is_unknown(&error) { ApiError::not_found("command_not_found") } else { error.into() }
 }

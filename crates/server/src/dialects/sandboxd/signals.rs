@@ -49,7 +49,7 @@ pub(super) enum Signal {
 }
 
 impl Signal {
-    fn number(&self) -> ApiResult<i32> {
+    pub(super) fn number(&self) -> ApiResult<i32> {
         let known = match self {
             Self::Number(number) => (1..=HIGHEST).contains(number).then_some(*number),
             Self::Name(name) => {

@@ -52,6 +52,7 @@ fn spec(script: String, timeout: Option<Duration>) -> CommandSpec {
         pty: None,
         timeout_ms: timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
         journal_bytes: Some(SESSION_JOURNAL_BYTES),
+        screen: false,
         shell: Some(ShellUse {
             name: shell_name(),
             merged: true,
