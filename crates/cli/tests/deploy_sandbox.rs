@@ -87,7 +87,9 @@ fn a_workspace_service_is_deployed_twice_checked_and_started_again_and_its_check
     let machine = Machine::new();
     let early = machine.run("smoke_check.sh", &["--program", SANDBANK]);
     assert!(!early.status.success(), "{}", said(&early));
-    let bad = machine.run("deploy_workspace_service.sh", &["/etc/hostname"]);
+    let text = machine.path("text");
+    fs::write(&text, "no program").unwrap();
+    let bad = machine.run("deploy_workspace_service.sh", &[text.to_str().unwrap()]);
     assert!(!bad.status.success() && said(&bad).contains("is not a program"), "{}", said(&bad));
     assert!(!machine.run("restart_workspace_service.sh", &[]).status.success());
 
@@ -105,7 +107,11 @@ fn a_workspace_service_is_deployed_twice_checked_and_started_again_and_its_check
 
     kill_process(Pid::from_raw(machine.pid().unwrap()).unwrap(), Signal::KILL).unwrap();
     let down = machine.run("smoke_check.sh", &[]);
-    assert!(!down.status.success() && said(&down).contains("FAILED  it is healthy"), "{}", said(&down));
+    assert!(
+        !down.status.success() && said(&down).contains("FAILED  it is healthy"),
+        "{}",
+        said(&down)
+    );
     succeeds(&machine.run("deploy_workspace_service.sh", &[SANDBANK]), "serves");
     // A secret that the service does not have: everything is up, and the check still fails.
     fs::write(machine.path("other"), "o".repeat(40)).unwrap();
@@ -141,7 +147,8 @@ fn the_scripts_have_no_fault_that_shellcheck_finds() {
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let names = ["deploy_workspace_service", "restart_workspace_service", "smoke_check", "settings"];
+    let names =
+        ["deploy_workspace_service", "restart_workspace_service", "smoke_check", "settings"];
     let output = Command::new("shellcheck")
         .arg("--external-sources")
         .args(names.map(|name| format!("deploy/sandbox/{name}.sh")))
