@@ -42,7 +42,8 @@ start() {
 
 stop
 start
-for ((i = 0; i < patience * 10; i++)); do
+readonly deadline=$((SECONDS + patience))
+while [ "$SECONDS" -lt "$deadline" ]; do
     if [ -z "$(running)" ]; then
         tail -n 20 "$log" >&2
         die "the service ended at once; its last words are above"

@@ -45,8 +45,9 @@ started_at() {
 running() {
     local pid start
     read -r pid start 2>/dev/null <"$pid_file" || return 0
-    case $pid$start in
-        '' | *[!0-9]*) return 0 ;;
+    # One that ended before it was looked at has no start.
+    case $pid,$start in
+        ,* | *, | *[!0-9,]*) return 0 ;;
     esac
     [ "$(started_at "$pid")" = "$start" ] && printf '%s' "$pid"
     return 0

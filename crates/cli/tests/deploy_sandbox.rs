@@ -87,7 +87,9 @@ fn a_workspace_service_is_deployed_twice_checked_and_started_again_and_its_check
     let machine = Machine::new();
     let early = machine.run("smoke_check.sh", &["--program", SANDBANK]);
     assert!(!early.status.success(), "{}", said(&early));
-    let bad = machine.run("deploy_workspace_service.sh", &["/etc/hostname"]);
+    let text = machine.path("text");
+    fs::write(&text, "no program").unwrap();
+    let bad = machine.run("deploy_workspace_service.sh", &[text.to_str().unwrap()]);
     assert!(!bad.status.success() && said(&bad).contains("is not a program"), "{}", said(&bad));
     assert!(!machine.run("restart_workspace_service.sh", &[]).status.success());
 

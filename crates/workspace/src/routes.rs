@@ -11,7 +11,6 @@ const ALLOWED: &[(&str, &[Method])] = &[
     ("files", &[Method::GET, Method::PUT, Method::POST, Method::DELETE]),
     ("search", &[Method::GET, Method::POST]),
     ("git", &[Method::GET, Method::POST]),
-    ("watch", &[Method::GET, Method::POST, Method::DELETE]),
 ];
 
 /// The longest path with its query.

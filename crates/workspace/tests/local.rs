@@ -209,3 +209,75 @@ async fn a_runner_that_cannot_start_says_why() {
     place.client().await.unwrap();
     place.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_runner_that_is_only_slow_is_waited_for_and_never_ended() {
+    let ground = Ground::new();
+    let place = ground.open();
+    place.client().await.unwrap();
+    let pid = place.pid().unwrap();
+    drop(place);
+    let runner = Pid::from_raw(pid.cast_signed()).unwrap();
+    kill_process(runner, Signal::STOP).unwrap();
+    let place = ground.open();
+    let error = place.client().await.err().unwrap();
+    assert_eq!(error.kind(), PlaceErrorKind::TimedOut, "{error}");
+    kill_process(runner, Signal::CONT).unwrap();
+    place.run(|client| async move { client.list(".").await }).await.unwrap();
+    assert_eq!(place.pid(), Some(pid), "it was ended");
+    place.stop().await.unwrap();
+}
+
+/// A program in the place of a runner, which accepts and says that it is of another time.
+const OLD_RUNNER: &str = r#"
+import os, socket, struct, sys
+os.chdir(sys.argv[1])
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("runner.sock")
+listener.listen()
+print("ready", flush=True)
+while True:
+    stream, _ = listener.accept()
+    body = b'{"protocol":0,"runner_version":"0","epoch":"e","started_at_ms":1,"workspace":"/"}'
+    frame = lambda kind, flags, number, data: struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", number) + data
+    # Settings, then the answer to the first request: status 200 is one byte of HPACK.
+    stream.recv(65536)
+    stream.sendall(frame(4, 0, 0, b"") + frame(4, 1, 0, b""))
+    stream.sendall(frame(1, 4, 1, b"\x88") + frame(0, 1, 1, body))
+"#;
+
+#[tokio::test]
+async fn a_runner_of_another_protocol_is_replaced() {
+    let ground = Ground::new();
+    std::fs::create_dir(ground.runner()).unwrap();
+    let spawned = Command::new("python3")
+        .args(["-c", OLD_RUNNER])
+        .arg(ground.runner())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut old) = spawned else {
+        println!("skipped: there is no python3 to stand in for an old runner");
+        return;
+    };
+    let mut ready = String::new();
+    let stdout = old.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut ready).unwrap();
+    let root = fs::metadata(ground.root()).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", old.id())).unwrap();
+    let started: u64 =
+        stat.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap().parse().unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let record = serde_json::json!({
+        "pid": old.id(), "started": started, "boot": boot.trim(), "root": [root.dev(), root.ino()],
+        "version": "0", "protocol": 0,
+    });
+    fs::write(ground.runner().join("runner.json"), record.to_string()).unwrap();
+    let place = ground.open();
+    assert_eq!(place.pid(), Some(old.id()));
+    // It is this test's child, and has ended when it has been waited for.
+    let reaper = tokio::task::spawn_blocking(move || old.wait());
+    place.run(|client| async move { client.list(".").await }).await.unwrap();
+    assert_ne!(place.pid(), Some(record["pid"].as_u64().unwrap() as u32));
+    reaper.await.unwrap().unwrap();
+    place.stop().await.unwrap();
+}

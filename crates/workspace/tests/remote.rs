@@ -118,8 +118,8 @@ async fn the_same_work_has_the_same_answers_here_and_on_another_machine() {
     let behind = Arc::new(there.open());
     let serving = Serving::start(behind.clone(), keys(SECRET)).await;
     let remote = serving.place(SECRET);
-    let ours = work(&*local.client().await.unwrap()).await;
-    let theirs = work(&*remote.client().await.unwrap()).await;
+    let ours = work(&local.client().await.unwrap()).await;
+    let theirs = work(&remote.client().await.unwrap()).await;
     assert_eq!(ours, theirs);
     assert_eq!((local.mode(), remote.mode()), (Mode::Local, Mode::Remote));
     assert_eq!(remote.root().await.unwrap(), there.root().display().to_string());

@@ -71,6 +71,14 @@ impl LocalSettings {
     }
 }
 
+/// Why a runner that is remembered is not used.
+enum NotAdopted {
+    /// Nobody can use it any more: it is ended, and another one started.
+    Useless(String),
+    /// It lives and does not answer. Its commands may be worth more than an answer now.
+    Mute(PlaceError),
+}
+
 pub struct LocalPlace {
     settings: LocalSettings,
     /// The private directory, opened; its path may be longer than a socket's address.
@@ -145,7 +153,8 @@ impl LocalPlace {
         if let Some(record) = Record::read(&self.settings.directory) {
             match self.adopt(&record, root).await {
                 Ok(reached) => return Ok(reached),
-                Err(why) => {
+                Err(NotAdopted::Mute(error)) => return Err(error),
+                Err(NotAdopted::Useless(why)) => {
                     tracing::info!(pid = record.process.pid, %why, "the workspace's runner is replaced");
                     self.end_recorded().await?;
                 }
@@ -158,22 +167,24 @@ impl LocalPlace {
         &self,
         record: &Record,
         root: (u64, u64),
-    ) -> Result<(RunnerClient, Hello), String> {
+    ) -> Result<(RunnerClient, Hello), NotAdopted> {
+        let useless = |why: String| NotAdopted::Useless(why);
         if !record.process.is_alive() {
-            return Err("it has ended".to_owned());
+            return Err(useless("it has ended".to_owned()));
         }
         if record.root != root {
-            return Err("it is on another directory".to_owned());
+            return Err(useless("it is on another directory".to_owned()));
         }
-        let stream = self.dial().await.map_err(|error| format!("its socket: {error}"))?;
-        let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(|e| e.to_string())?;
-        if peer.pid.as_raw_nonzero().get() != record.process.pid {
-            return Err("its socket is another process's".to_owned());
+        let stream = self.dial().await.map_err(|error| useless(format!("its socket: {error}")))?;
+        let peer = rustix::net::sockopt::socket_peercred(&stream);
+        if peer.is_ok_and(|peer| peer.pid.as_raw_nonzero().get() != record.process.pid) {
+            return Err(useless("its socket is another process's".to_owned()));
         }
         match RunnerClient::connect(stream).await {
             Ok(reached) => Ok(reached),
-            Err(error @ ChannelError::Incompatible { .. }) => Err(error.to_string()),
-            Err(error) => Err(format!("it does not answer: {error}")),
+            Err(error @ ChannelError::Incompatible { .. }) => Err(useless(error.to_string())),
+            Err(_) if !record.process.is_alive() => Err(useless("it has ended".to_owned())),
+            Err(error) => Err(NotAdopted::Mute(error.into())),
         }
     }
 
