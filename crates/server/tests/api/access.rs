@@ -17,7 +17,7 @@ const SANDBOXD: &[(&str, &str)] = &[
     ("GET", "/v1/sandboxes/{id}/ports/{port}"),
 ];
 const PUBLIC: &[(&str, &str)] =
-    &[("GET", "/v1/health"), ("GET", "/healthz"), ("GET", "/openapi.json")];
+    &[("GET", "/v1/health"), ("GET", "/health"), ("GET", "/healthz"), ("GET", "/openapi.json")];
 
 /// Every documented (method, path), with ids that look real and name nothing.
 async fn every_route(world: &World) -> Vec<(String, String, String)> {
