@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of ours each crate may use. Engines never see HTTP, handlers never see an engine's
 /// inside, the runner knows neither: a new arrow is a decision, made here.
-const MAY_USE: [(&str, &[&str]); 19] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
     ("terminal", &[]),

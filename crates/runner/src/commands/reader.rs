@@ -110,7 +110,9 @@ mod tests {
             output.end(3, Bytes::from_static(b"{}"));
         };
         let reading = async {
-            send_frames(&output, 0, true, &sender).await.unwrap();
+            send_frames(&output, Wanted { after: 0, follow: true, hold: true }, &sender)
+                .await
+                .unwrap();
             drop(sender);
         };
         let mut decoder = FrameDecoder::default();
@@ -145,7 +147,9 @@ mod tests {
         }
         output.end(0, Bytes::from_static(b"{}"));
         let (sender, mut receiver) = mpsc::channel(100);
-        send_frames(&output, 0, false, &sender).await.unwrap();
+        send_frames(&output, Wanted { after: 0, follow: false, hold: true }, &sender)
+            .await
+            .unwrap();
         drop(sender);
         let mut decoder = FrameDecoder::default();
         while let Some(chunk) = receiver.recv().await {

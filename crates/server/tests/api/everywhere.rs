@@ -39,7 +39,8 @@ impl Everywhere {
         let sandboxes = self.world.api.sandboxes().await.unwrap();
         let id = sandboxes[0]["id"].as_str().unwrap();
         let path = format!("/v1/sandboxes/{id}/commands?wait=true");
-        let body = serde_json::json!({ "argv": [&["git"], arguments].concat() });
+        let argv = [&["git"], arguments].concat();
+        let body = serde_json::json!({ "argv": argv });
         let ran = self.world.api.request("POST", &path).json(&body).send().await.unwrap();
         let ran: serde_json::Value = ran.json().await.unwrap();
         assert_eq!(ran["exitCode"], 0, "{arguments:?}: {ran}");

@@ -99,6 +99,7 @@ async fn start(
         cwd: None,
         stdin: StdinMode::Open,
         pty: None,
+        screen: false,
         timeout_ms: None,
         journal_bytes: None,
         shell: None,
