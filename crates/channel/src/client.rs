@@ -235,6 +235,11 @@ impl RunnerClient {
         self.answer(self.get(&format!("/files/stat?path={}", encode(path)))).await
     }
 
+    /// Of what a link leads to.
+    pub async fn stat_target(&self, path: &str) -> Result<FileStat, ChannelError> {
+        self.answer(self.get(&format!("/files/stat?path={}&follow=true", encode(path)))).await
+    }
+
     pub async fn list(&self, path: &str) -> Result<DirListing, ChannelError> {
         self.answer(self.get(&format!("/files/list?path={}", encode(path)))).await
     }

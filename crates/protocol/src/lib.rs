@@ -22,7 +22,7 @@
 //! | `PUT /files?path=P&mode=420` | raw bytes | [`FileStat`]; replaced atomically |
 //! | `PUT /files?path=P&offset=N` | raw bytes | [`FileStat`]; written in place |
 //! | `POST /files/write-many` | [`file_batch`] records | [`Written`]; all or none |
-//! | `GET /files/stat?path=P` | | [`FileStat`] |
+//! | `GET /files/stat?path=P&follow=false` | | [`FileStat`] |
 //! | `GET /files/list?path=P` | | [`DirListing`] |
 //! | `POST /files/mkdir` | [`MkdirRequest`] | [`FileStat`] |
 //! | `POST /files/move` | [`MoveRequest`] | [`FileStat`] |

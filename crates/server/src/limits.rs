@@ -246,3 +246,13 @@ pub(crate) const SOCKET_CLOSE_TIME: Duration = Duration::from_secs(5);
 
 /// Who watches has nothing to say; a longer message closes the WebSocket.
 pub(crate) const MAX_WATCH_MESSAGE_BYTES: usize = 4 << 10;
+
+/// Between two looks for the sessions of an earlier daemon in a workspace that does not answer.
+pub(crate) const FIRST_LOOK_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST_LOOK_PAUSE: Duration = Duration::from_secs(60);
+
+/// Messages of a chat's client that wait for its agent to read; one more is refused.
+pub(crate) const MAX_CHAT_WAITING: usize = 64;
+
+/// How long an agent that was killed may take to be gone before it is started again.
+pub(crate) const CHAT_END_PATIENCE: Duration = Duration::from_secs(10);

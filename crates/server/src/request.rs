@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use sandbank_workspace::with_request_id;
 use tracing::Instrument;
 
 use crate::dialects::Dialect;
@@ -27,7 +28,8 @@ pub(crate) async fn identify(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let begin = Instant::now();
     let span = tracing::info_span!("request", request_id = %id);
-    let run = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let run = with_request_id(id.clone(), next.run(request));
+    let run = AssertUnwindSafe(run).catch_unwind();
     let mut response = run.instrument(span.clone()).await.unwrap_or_else(|panic| {
         let text = panic_text(&*panic);
         span.in_scope(|| tracing::error!(panic = text, "a handler panicked"));

@@ -165,7 +165,11 @@ impl KeyFile {
                 tracing::info!(%path, secrets = keys.macs.len(), "the secrets were read again");
                 (state.keys, state.seen) = (keys, found.or(state.seen));
             }
-            Err(error) => tracing::error!(%path, %error, "the secrets stay as they were"),
+            Err(error) => {
+                tracing::error!(%path, %error, "the secrets stay as they were");
+                // Said once for each change.
+                state.seen = found.or(state.seen);
+            }
         }
     }
 }

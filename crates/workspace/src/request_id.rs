@@ -31,10 +31,10 @@ fn fresh() -> String {
     format!("{:032x}", random())
 }
 
-/// Never the same twice; zero where the kernel has no randomness to give, which it always has.
+/// Never the same twice.
 pub(crate) fn random() -> u128 {
     let mut bytes = [0; 16];
-    let _ = getrandom::fill(&mut bytes);
+    getrandom::fill(&mut bytes).expect("the kernel's random source answers");
     u128::from_ne_bytes(bytes)
 }
 

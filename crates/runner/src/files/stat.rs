@@ -1,4 +1,4 @@
-//! `GET /files/stat`: what is at a path. A symbolic link is described itself.
+//! `GET /files/stat`: what is at a path. A symbolic link is described itself, unless it is to be followed.
 
 use hyper::Response;
 use sandbank_protocol::Fault;
@@ -14,6 +14,7 @@ pub(super) fn handle(
     mut query: Query,
 ) -> Result<Response<RunnerBody>, Fault> {
     let path = workspace.path_of(&mut query)?;
+    let links = if query.flag("follow")? { Links::Follow } else { Links::Keep };
     query.finish()?;
-    Ok(http::json(&workspace.root.stat(&path, Links::Keep).map_err(refuse)?))
+    Ok(http::json(&workspace.root.stat(&path, links).map_err(refuse)?))
 }

@@ -135,5 +135,11 @@ fn session_secrets(table: &Resolved) -> Result<Vec<Secret>, ConfigError> {
         }
         secrets.push(secret);
     }
+    if table.secret("workspace.session_secret").is_none() && !secrets.is_empty() {
+        return Err(ConfigError::Workspace {
+            origin: table.origin("workspace.previous_session_secret"),
+            reason: "it only verifies; set SESSION_TOKEN_SECRET to the one that signs".to_owned(),
+        });
+    }
     Ok(secrets)
 }

@@ -184,6 +184,10 @@ impl Terminal {
         let screen = self.attached.run(|client| async move { client.screen(command).await }).await;
         let Ok(painting) = screen else { return Ok(false) };
         let seq = painting.screen.seq;
+        if seq <= self.last_seq {
+            // It was the painting itself that took so long.
+            return Ok(false);
+        }
         let opened = self.attached.run(|client| async move { client.look_on(command, seq).await });
         match opened.await {
             Ok(output) => {

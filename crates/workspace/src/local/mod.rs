@@ -169,13 +169,21 @@ impl LocalPlace {
         root: (u64, u64),
     ) -> Result<(RunnerClient, Hello), NotAdopted> {
         let useless = |why: String| NotAdopted::Useless(why);
-        if !record.process.is_alive() {
-            return Err(useless("it has ended".to_owned()));
+        match record.process.look() {
+            Ok(true) => {}
+            Ok(false) => return Err(useless("it has ended".to_owned())),
+            Err(error) => return Err(NotAdopted::Mute(PlaceError::Unreachable(error.to_string()))),
         }
         if record.root != root {
             return Err(useless("it is on another directory".to_owned()));
         }
-        let stream = self.dial().await.map_err(|error| useless(format!("its socket: {error}")))?;
+        let stream = self.dial().await.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                useless(format!("its socket: {error}"))
+            }
+            // Ours is the trouble, such as too many open files: that is no reason to end it.
+            _ => NotAdopted::Mute(PlaceError::Unreachable(error.to_string())),
+        })?;
         let peer = rustix::net::sockopt::socket_peercred(&stream);
         if peer.is_ok_and(|peer| peer.pid.as_raw_nonzero().get() != record.process.pid) {
             return Err(useless("its socket is another process's".to_owned()));
@@ -183,7 +191,9 @@ impl LocalPlace {
         match RunnerClient::connect(stream).await {
             Ok(reached) => Ok(reached),
             Err(error @ ChannelError::Incompatible { .. }) => Err(useless(error.to_string())),
-            Err(_) if !record.process.is_alive() => Err(useless("it has ended".to_owned())),
+            Err(_) if matches!(record.process.look(), Ok(false)) => {
+                Err(useless("it has ended".to_owned()))
+            }
             Err(error) => Err(NotAdopted::Mute(error.into())),
         }
     }
@@ -210,7 +220,11 @@ impl Place for LocalPlace {
     }
 
     async fn health(&self) -> PlaceHealth {
-        let reached = self.client().await.map(drop);
+        let reached = match self.client().await {
+            // A channel may be there although nobody answers any more.
+            Ok(held) => held.stats().await.map(drop).map_err(PlaceError::from),
+            Err(error) => Err(error),
+        };
         let version = self.link.hello().await.map(|hello| hello.runner_version);
         PlaceHealth::of(reached.map(|()| version), None)
     }

@@ -16,6 +16,9 @@ pub(crate) struct Process {
     pub(crate) boot: String,
 }
 
+/// What the kernel says of a process that ends while it is looked at.
+const ESRCH: i32 = rustix::io::Errno::SRCH.raw_os_error();
+
 pub(crate) struct Stat {
     pub(crate) parent: i32,
     pub(crate) started: u64,
@@ -29,9 +32,25 @@ impl Process {
         Ok(Self { pid, started: stat.started, boot: boot_id()? })
     }
 
+    /// As far as it can be told.
     pub(crate) fn is_alive(&self) -> bool {
-        boot_id().is_ok_and(|boot| boot == self.boot)
-            && stat(self.pid).is_some_and(|stat| stat.started == self.started && !stat.zombie)
+        self.look().unwrap_or(false)
+    }
+
+    /// Whether it is alive, or why nobody can tell.
+    pub(crate) fn look(&self) -> io::Result<bool> {
+        if boot_id()? != self.boot {
+            return Ok(false);
+        }
+        match fs::read(format!("/proc/{}/stat", self.pid)) {
+            Ok(text) => {
+                let stat = parse(&text);
+                Ok(stat.is_some_and(|stat| stat.started == self.started && !stat.zombie))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) if error.raw_os_error() == Some(ESRCH) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// A descriptor of this very process; none when it is gone.

@@ -20,14 +20,18 @@ pub(super) fn serve(upgrade: WebSocketUpgrade, feed: WatchFeed) -> Response {
 
 async fn talk(socket: WebSocket, mut feed: WatchFeed) {
     let (mut sink, mut words) = socket.split();
-    let mut beat = interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
+    let mut heard = tokio::time::Instant::now();
+    let mut beat = interval_at(heard + HEARTBEAT, HEARTBEAT);
     let (code, reason) = loop {
         let message = tokio::select! {
             biased;
             word = words.next() => match word {
                 // What a client says is of no interest, only that it is there.
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                Some(Ok(_)) => continue,
+                Some(Ok(_)) => {
+                    heard = tokio::time::Instant::now();
+                    continue;
+                }
             },
             event = feed.next() => match event {
                 Ok(event) => Message::text(text(&event)),
@@ -35,7 +39,13 @@ async fn talk(socket: WebSocket, mut feed: WatchFeed) {
                 Err(Stopped::Draining) => break (close_code::AWAY, "the daemon is stopping"),
                 Err(Stopped::Unreachable) => break (close_code::ERROR, "the sandbox does not answer"),
             },
-            _ = beat.tick() => Message::Ping(Default::default()),
+            _ = beat.tick() => {
+                // Two without an answer: there is nobody at the other end.
+                if heard.elapsed() > 2 * HEARTBEAT {
+                    return;
+                }
+                Message::Ping(Default::default())
+            }
         };
         match timeout(SOCKET_SEND_TIME, sink.send(message)).await {
             Ok(Ok(())) => {}

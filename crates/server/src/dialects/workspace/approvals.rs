@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::body::Fields;
 use super::error::{Detail, refused};
+use super::place::Place;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
@@ -27,6 +28,7 @@ pub(super) struct Asked {
 #[utoipa::path(post, path = "/api/approval/request", tag = "workspace_approval", request_body = Object,
     responses((status = 200, body = Asked), (status = "default", body = Detail)))]
 pub(super) async fn request(State(app): State<App>, fields: Fields) -> ApiResult<Reply<Asked>> {
+    Place::check(&app)?;
     let request = json!({
         "tool_name": fields.text("tool_name")?,
         "description": fields.text("description")?,
@@ -41,7 +43,8 @@ pub(super) async fn request(State(app): State<App>, fields: Fields) -> ApiResult
     if approvals.pending().await?.len() >= MAX_PENDING_APPROVALS {
         let message = format!("{MAX_PENDING_APPROVALS} requests wait for a decision");
         let status = StatusCode::TOO_MANY_REQUESTS;
-        return Err(ApiError::overloaded(status, "too_many_approvals", message, RETRY_SOON));
+        return Err(ApiError::overloaded(status, "too_many_approvals", message, RETRY_SOON)
+            .with_hint("decide or delete some: GET /api/approval/pending lists them"));
     }
     let request_id = uuid::Uuid::new_v4().to_string();
     approvals.insert(&request_id, &request, now_ms(), MAX_DECIDED_APPROVALS).await?;
@@ -62,6 +65,7 @@ pub(super) struct Pending {
 #[utoipa::path(get, path = "/api/approval/pending", tag = "workspace_approval",
     responses((status = 200, body = Pending), (status = "default", body = Detail)))]
 pub(super) async fn pending(State(app): State<App>) -> ApiResult<Reply<Pending>> {
+    Place::check(&app)?;
     let rows = app.store().approvals().pending().await?;
     let pending: Vec<Value> = rows.into_iter().map(view).collect();
     Ok(Reply(Pending { requests: pending.clone(), count: pending.len(), pending }))
@@ -82,6 +86,7 @@ pub(super) async fn decide(
     caller: Caller,
     fields: Fields,
 ) -> ApiResult<Reply<DecisionView>> {
+    Place::check(&app)?;
     let id = fields.text("request_id")?;
     let decision: Decision = fields.text("decision")?.parse().map_err(|_| {
         let message = "Decision must be 'approve' or 'deny'".to_owned();
@@ -108,6 +113,7 @@ pub(super) async fn status(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> ApiResult<Reply<Value>> {
+    Place::check(&app)?;
     let row = app.store().approvals().find(&id).await?;
     row.map(|row| Reply(view(row))).ok_or_else(|| not_found(&id))
 }
@@ -126,6 +132,7 @@ pub(super) async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> ApiResult<Reply<Deleted>> {
+    Place::check(&app)?;
     match app.store().approvals().delete(&id).await? {
         true => Ok(Reply(Deleted { success: true, request_id: id })),
         false => Err(not_found(&id)),

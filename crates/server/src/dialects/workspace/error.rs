@@ -47,7 +47,7 @@ pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
 
 /// There is one field for people, so what to do next is part of the sentence. The original's own
 /// sentences have no hint.
-fn sentence(error: &ApiError) -> String {
+pub(super) fn sentence(error: &ApiError) -> String {
     match &error.hint {
         Some(hint) => format!("{}; {hint}", error.message.trim_end_matches('.')),
         None => error.message.clone(),

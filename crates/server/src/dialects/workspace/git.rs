@@ -36,7 +36,11 @@ pub(super) async fn status(State(app): State<App>) -> ApiResult<Reply<Value>> {
             files.insert(entry.path.clone(), json!(letter));
         }
     }
-    Ok(Reply(json!({ "is_repo": true, "available": true, "files": files })))
+    let mut answer = json!({ "is_repo": true, "available": true, "files": files });
+    if status.truncated {
+        answer["truncated"] = json!(true);
+    }
+    Ok(Reply(answer))
 }
 
 /// Conflicted before deleted before added before modified before untracked.
@@ -63,6 +67,9 @@ fn letter(entry: &GitEntry) -> Option<&'static str> {
 pub(super) struct Diff {
     diff: String,
     path: String,
+    /// Only there when the difference is cut.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -82,8 +89,14 @@ pub(super) async fn diff(State(app): State<App>, parameters: Parameters) -> ApiR
     let answer = place.run(|client| async move { client.git_diff(query).await }).await;
     let path = asked.to_owned();
     Ok(Reply(match answer {
-        Ok(answer) => Diff { diff: answer.diff, path, error: answer.repository.reason },
-        Err(refusal) => Diff { diff: String::new(), path, error: Some(said(asked, refusal)?) },
+        Ok(answer) => {
+            let (truncated, error) = (answer.truncated, answer.repository.reason);
+            Diff { diff: answer.diff, path, truncated, error }
+        }
+        Err(refusal) => {
+            let error = Some(said(asked, refusal)?);
+            Diff { diff: String::new(), path, truncated: false, error }
+        }
     }))
 }
 
@@ -108,13 +121,18 @@ pub(super) async fn show(State(app): State<App>, parameters: Parameters) -> ApiR
     let path = asked.to_owned();
     Ok(Reply(match answer {
         Ok(answer) => {
-            let error = match (&answer.content, answer.repository.reason) {
+            // A part is not shown: an editor would save it as the whole.
+            let content = answer.content.filter(|_| !answer.truncated);
+            let error = match (&content, answer.repository.reason) {
                 (Some(_), _) => None,
                 (None, Some(reason)) => Some(reason),
+                (None, None) if answer.truncated => {
+                    Some(format!("Too large: {} bytes", answer.size))
+                }
                 (None, None) if answer.found => Some("Not UTF-8 text".to_owned()),
                 (None, None) => Some("Not in HEAD".to_owned()),
             };
-            Show { content: answer.content, path, error }
+            Show { content, path, error }
         }
         Err(refusal) => Show { content: None, path, error: Some(said(asked, refusal)?) },
     }))

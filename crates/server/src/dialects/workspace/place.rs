@@ -17,7 +17,7 @@ use crate::config::WorkspaceMode;
 use crate::dialects::reserved_keys;
 use crate::dialects::sandboxd::limits;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::RETRY_SOON;
+use crate::limits::{FIRST_LOOK_PAUSE, LONGEST_LOOK_PAUSE, RETRY_SOON};
 
 /// The runner, held for one request or one session.
 pub(super) enum Place {
@@ -50,7 +50,7 @@ impl Place {
     }
 
     /// The one that is there already; none is made.
-    async fn existing(app: &App) -> Option<Self> {
+    pub(super) async fn existing(app: &App) -> Option<Self> {
         if let Some(place) = app.workspace_place() {
             return Self::elsewhere(place).await.ok();
         }
@@ -98,20 +98,35 @@ impl Place {
         F: FnOnce(RunnerClient) -> A,
         A: Future<Output = Result<T, ChannelError>>,
     {
-        let client = match self {
-            Self::Sandbox(attached) => RunnerClient::clone(attached),
-            Self::Elsewhere(_, held) => RunnerClient::clone(held),
-        };
-        Ok(call(client).await.map_err(OrchestratorError::from)?)
+        match self {
+            Self::Sandbox(attached) => {
+                Ok(call(RunnerClient::clone(attached)).await.map_err(OrchestratorError::from)?)
+            }
+            Self::Elsewhere(_, held) => {
+                Ok(call(RunnerClient::clone(held)).await.map_err(PlaceError::from)?)
+            }
+        }
     }
 }
 
 /// Finds the sessions that an earlier daemon left: nobody may ever ask for them.
 pub(crate) fn find_sessions(app: &App) {
+    if Place::check(app).is_err() {
+        return;
+    }
     let app = app.clone();
     tokio::spawn(async move {
-        if let Some(place) = Place::existing(&app).await {
-            let _ = app.workspace_sessions().look(&app, &place).await;
+        let mut pause = FIRST_LOOK_PAUSE;
+        loop {
+            // Where there is no sandbox yet, there are no sessions.
+            let Some(place) = Place::existing(&app).await else { return };
+            if app.workspace_sessions().look(&app, &place).await.is_ok() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_LOOK_PAUSE),
+                () = app.shutdown().draining() => return,
+            }
         }
     });
 }
@@ -190,7 +205,8 @@ impl From<PlaceError> for Refusal {
         let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_GATEWAY);
         // What the other machine says is for the log; callers get the kind of it.
         let message = format!("Workspace unavailable: {}", error.kind().name());
-        let refused = ApiError::new(status, "workspace_unavailable", message);
+        let refused =
+            ApiError::new(status, "workspace_unavailable", message).with_hint(error.next_step());
         Self::Other(match error.kind() {
             PlaceErrorKind::Unreachable
             | PlaceErrorKind::BreakerOpen

@@ -53,7 +53,7 @@ pub(super) async fn move_into(State(app): State<App>, fields: Fields) -> ApiResu
     let (from, into) = (named(source)?, path::clean(directory)?);
     let place = Place::of(&app).await?;
     let wanted = into.as_str();
-    let stat = place.run(|client| async move { client.stat(wanted).await }).await;
+    let stat = place.run(|client| async move { client.stat_target(wanted).await }).await;
     let stat = stat.map_err(|refusal| about_file(directory, refusal))?;
     if stat.kind != FileKind::Directory {
         let message = format!("Destination is not a directory: {directory}");

@@ -78,7 +78,7 @@ async fn describe(place: &Place, directory: &str, entry: FileEntry) -> Entry {
     let stat = match entry.stat.kind {
         FileKind::Symlink => {
             let target = full.as_str();
-            place.run(|client| async move { client.stat(target).await }).await.ok()
+            place.run(|client| async move { client.stat_target(target).await }).await.ok()
         }
         _ => Some(entry.stat),
     };

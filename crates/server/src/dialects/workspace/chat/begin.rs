@@ -1,16 +1,19 @@
 //! Finding the session that a client wants, or making it.
 
-use sandbank_protocol::{CommandSpec, CommandStatus, StdinMode};
+use http::StatusCode;
+use sandbank_protocol::{CommandSpec, CommandStatus, FaultCode, StdinMode};
+use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::super::place::{self, Place};
+use super::super::place::{self, Place, Refusal};
 use super::super::query::Parameters;
-use super::super::sessions::{Asked, Attachment, Kind, Live, Name, Purpose, end};
+use super::super::sessions::{Asked, Attachment, Kind, Live, Name, Position, Purpose, end};
 use super::lines::Lines;
 use super::options::{Conversation, Options};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::limits::{CHAT_END_PATIENCE, RETRY_SOON};
 
 /// The template, as tokens name it.
 const EXEC: &str = "claude";
@@ -42,43 +45,60 @@ pub(super) async fn begin(app: &App, caller: &Caller, query: &Parameters) -> Api
     };
     let name = Name::new(Kind::Chat, id, &caller.name);
     let place = Place::of(app).await?;
-    let found = sessions.find(app, &place, &name).await?;
-    let was_unknown = wanted && found.is_none();
-    let (live, resumed, after) = match found {
-        Some(live) => {
-            let status = status(&place, &live).await?;
-            if options.are_of(&program(app), id, &status) {
-                let after = if query.is_set("resume") { 0 } else { live.seen() };
-                (live, true, after)
+    let (found, newest) = sessions.find(app, &place, &name).await?;
+    let was_unknown = wanted && newest.is_none();
+    let (session, resumed, from) = match found {
+        Some(session) => {
+            let status = status(&place, &session.live).await?;
+            if status.ending().is_none() && options.are_of(&program(app), id, &status) {
+                let from = match query.is_set("resume") {
+                    true => Position::default(),
+                    false => session.live.seen(),
+                };
+                (session, true, from)
             } else {
-                restart(app, &live, &options).await?;
-                (live, false, 0)
+                restart(app, &session.live, &options).await?;
+                (session, false, Position::default())
             }
         }
         None => {
             make_room(app).await;
-            let command = start(app, &place, &name, 0, &options, Conversation::New).await?;
-            (sessions.insert(name, command.id), false, 0)
+            let (generation, conversation) = match newest {
+                Some(newest) => (newest.saturating_add(1), Conversation::Resumed),
+                None => (0, Conversation::New),
+            };
+            let command = start(app, &place, &name, generation, &options, conversation).await?;
+            let live = sessions.insert(name, command.id);
+            (Attachment::new(app.clone(), live), false, Position::default())
         }
     };
-    let session = Attachment::new(app.clone(), live);
     let command = session.live.command.borrow().clone();
-    let program = Lines::open(app.clone(), place, command, after).await?;
+    session.saw(&command, from);
+    let program = Lines::open(app.clone(), place, command, from).await?;
     let session_id = session_id.unwrap_or_else(|| sessions.token(id, EXEC, purpose));
     Ok(Begun { session, program, options, session_id, resumed, was_unknown })
 }
 
 /// Ends the program and starts it again with the same conversation.
 pub(super) async fn restart(app: &App, live: &Live, options: &Options) -> ApiResult<()> {
-    let _turn = live.input.lock().await;
+    let _turn = live.life.lock().await;
     let place = Place::of(app).await?;
     let before = live.command.borrow().clone();
     let generation = Name::of(&before).map_or(0, |(_, generation)| generation);
     let next = generation.saturating_add(1);
-    end(app, live, "a restart").await;
+    end(app, live, "a restart").await?;
     let id = &before;
     // What it left behind must not write into the conversation that goes on.
-    place.run(|client| async move { client.wait(id).await }).await?;
+    let gone = place.run(|client| async move { client.wait(id).await });
+    match timeout(CHAT_END_PATIENCE, gone).await {
+        Ok(Ok(_) | Err(Refusal::Fault(FaultCode::NotFound, _))) => {}
+        Ok(Err(other)) => return Err(other.into()),
+        Err(_) => {
+            let message = "the agent that was killed is still there";
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return Err(ApiError::overloaded(status, "not_ended", message, RETRY_SOON));
+        }
+    }
     let started = start(app, &place, &live.name, next, options, Conversation::Resumed).await?;
     live.command.send_replace(started.id);
     Ok(())
@@ -119,7 +139,7 @@ async fn make_room(app: &App) {
     let surplus = (chats.len() + 1).saturating_sub(app.settings().workspace.chat_max_sessions);
     for live in chats.into_iter().filter(|live| live.left().is_some()).take(surplus) {
         sessions.forget(&live);
-        end(app, &live, "a newer chat").await;
+        let _ = end(app, &live, "a newer chat").await;
     }
 }
 

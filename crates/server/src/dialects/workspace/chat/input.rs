@@ -101,19 +101,16 @@ fn control_response(message: Map<String, Value>) -> Action {
     let text = |name: &str| message.get(name).and_then(Value::as_str);
     let said = text("decision").or_else(|| text("behavior"));
     let allowed = message.get("allow").and_then(Value::as_bool);
-    let denied = match said {
-        Some(word) => matches!(word, "deny" | "reject" | "block"),
-        None => allowed == Some(false),
+    // Whatever is not clearly a yes is a no.
+    let is_allowed = match said {
+        Some(word) => matches!(word, "allow" | "approve" | "accept"),
+        None => allowed == Some(true),
     };
-    if denied {
+    if !is_allowed {
         let why = text("message").unwrap_or("The user denied this.");
         return Action::Line(answer(&id, json!({ "behavior": "deny", "message": why })));
     }
-    let input = ["updatedInput", "updated_input", "tool_input"]
-        .iter()
-        .find_map(|name| message.get(*name).filter(|value| !value.is_null()));
-    let mut response =
-        json!({ "behavior": "allow", "updatedInput": input.cloned().unwrap_or_else(|| json!({})) });
+    let mut response = json!({ "behavior": "allow", "updatedInput": tool_input(&message) });
     let suggestions = message.get("permission_suggestions").filter(|list| list.is_array());
     let notices = suggestions.map(of_this_session).unwrap_or_default();
     if let Some(suggestions) = suggestions {
@@ -123,6 +120,14 @@ fn control_response(message: Map<String, Value>) -> Action {
         true => Action::Line(answer(&id, response)),
         false => Action::LineAndNotice(answer(&id, response), notices),
     }
+}
+
+/// As the user left it; the program replaces the tool's own with it.
+fn tool_input(message: &Map<String, Value>) -> Value {
+    let input = ["updatedInput", "updated_input", "tool_input"]
+        .iter()
+        .find_map(|name| message.get(*name).filter(|value| !value.is_null()));
+    input.cloned().unwrap_or_else(|| json!({}))
 }
 
 /// Suggestions for this session hold from now on; everybody is told.
@@ -141,7 +146,7 @@ fn approval(message: &Map<String, Value>) -> Action {
         matches!(message.get("decision").and_then(Value::as_str), Some("approve" | "allow"))
     });
     let response = match approved {
-        true => json!({ "behavior": "allow", "updatedInput": {} }),
+        true => json!({ "behavior": "allow", "updatedInput": tool_input(message) }),
         false => json!({ "behavior": "deny", "message": "The user denied this." }),
     };
     Action::Line(answer(&id, response))
@@ -195,6 +200,16 @@ mod tests {
             let deny = json!({ "type": "control_response", "request_id": "r", "decision": word, "message": "no" });
             let inner = &line(deny)["response"]["response"];
             assert_eq!(inner, &json!({ "behavior": "deny", "message": "no" }));
+        }
+        for odd in [
+            json!({}),
+            json!({ "decision": "cancel" }),
+            json!({ "allow": "false" }),
+            json!({ "allow": null }),
+        ] {
+            let mut unclear = json!({ "type": "control_response", "request_id": "r" });
+            unclear.as_object_mut().unwrap().extend(odd.as_object().unwrap().clone());
+            assert_eq!(line(unclear)["response"]["response"]["behavior"], "deny", "{odd}");
         }
         let verbatim = json!({ "type": "control_response", "response": { "x": 1 } });
         assert_eq!(line(verbatim.clone()), verbatim);

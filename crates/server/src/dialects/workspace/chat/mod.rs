@@ -7,31 +7,35 @@
 
 mod begin;
 mod canned;
+mod cutter;
 mod input;
 mod lines;
 mod options;
+mod writer;
 
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use rustix::process::Signal;
-use sandbank_channel::full_body;
 use sandbank_protocol::{Ending, SignalRequest};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use self::begin::Begun;
+use self::cutter::Line;
 use self::input::Action;
 use self::lines::{Lines, Said};
 use self::options::Options;
-use super::error::Detail;
+use self::writer::{Writer, writer};
+use super::error::{Detail, sentence};
 use super::place::Place;
 use super::query::Parameters;
-use super::sessions::Attachment;
+use super::sessions::{Attachment, Position};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::error::ApiResult;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::{
     MAX_CHAT_MESSAGE_BYTES, SOCKET_HEARTBEAT, SOCKET_PATIENCE, SOCKET_SEND_PATIENCE,
 };
@@ -48,6 +52,7 @@ pub(super) async fn stream(
     Place::check(&app)?;
     let permit = app.streams().open()?;
     let upgrade = upgrade.max_message_size(MAX_CHAT_MESSAGE_BYTES);
+    let upgrade = upgrade.max_frame_size(MAX_CHAT_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let _permit = permit;
         Conversation::hold(app, socket, &caller, &query).await;
@@ -60,6 +65,7 @@ struct Conversation {
     socket: WebSocket,
     session: Attachment,
     program: Lines,
+    writer: Writer,
     options: Options,
     /// As the client knows the session.
     session_id: String,
@@ -69,6 +75,7 @@ struct Conversation {
     complaint: Option<String>,
 }
 
+const AWAY: &str = "the workspace does not answer; come back";
 const NOT_STARTED: &str = "the agent could not be started";
 
 /// As shells say that a program cannot be run, or is not there.
@@ -81,6 +88,8 @@ enum End {
     Gone,
     /// There is no program to talk to.
     Failed,
+    /// It may come back: the way to the program is broken.
+    Unreachable,
     /// All is said.
     Closed(&'static str),
 }
@@ -91,7 +100,7 @@ impl Conversation {
             Ok(begun) => begun,
             Err(error) => {
                 let text = json!({
-                    "type": "system", "subtype": "error", "message": error.message,
+                    "type": "system", "subtype": "error", "message": sentence(&error),
                 });
                 if send(&mut socket, &text.to_string()).await.is_ok() {
                     close(&mut socket, close_code::ERROR, NOT_STARTED).await;
@@ -100,33 +109,50 @@ impl Conversation {
             }
         };
         let Begun { session, program, options, session_id, resumed, was_unknown } = begun;
+        let (writer, writing, complaints) = writer(app.clone(), session.live.clone());
         let canned = query.is_set("test_events");
         let mut this = Self {
             app,
             socket,
             session,
             program,
+            writer,
             options,
             session_id,
             canned,
             spoke: false,
             complaint: None,
         };
-        let end = this.talk(resumed, was_unknown).await;
+        let end = tokio::select! {
+            end = this.talk(resumed, was_unknown, complaints) => end,
+            () = writing.run() => Ok(()),
+        };
         match end {
             Err(End::Closed(reason)) => close(&mut this.socket, close_code::NORMAL, reason).await,
             Err(End::Failed) => close(&mut this.socket, close_code::ERROR, NOT_STARTED).await,
+            Err(End::Unreachable) => close(&mut this.socket, close_code::RESTART, AWAY).await,
             Ok(()) | Err(End::Gone) => {}
         }
     }
 
-    async fn talk(&mut self, resumed: bool, was_unknown: bool) -> Result<(), End> {
+    async fn talk(
+        &mut self,
+        resumed: bool,
+        was_unknown: bool,
+        mut complaints: mpsc::Receiver<ApiError>,
+    ) -> Result<(), End> {
         if was_unknown {
             let message = "Session not found. Starting a new conversation.";
             self.system("session_not_found", json!({ "message": message })).await?;
         }
         let settings = self.options.settings();
         self.system("connected", json!({ "resumed": resumed, "settings": settings })).await?;
+        if resumed && self.program.is_behind_the_beginning() {
+            let greeting = self.session.live.greeting();
+            if let Some(greeting) = greeting {
+                send(&mut self.socket, &greeting).await?;
+            }
+        }
         let mut notices = self.session.live.notices.subscribe();
         let mut heard = Instant::now();
         let mut beat = tokio::time::interval_at(heard + SOCKET_HEARTBEAT, SOCKET_HEARTBEAT);
@@ -138,6 +164,9 @@ impl Conversation {
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Err(End::Closed("the session ended")),
                 },
+                Some(error) = complaints.recv() => {
+                    self.system("error", json!({ "message": sentence(&error) })).await?;
+                }
                 message = self.socket.recv() => {
                     heard = Instant::now();
                     match message {
@@ -162,23 +191,25 @@ impl Conversation {
     }
 
     async fn pass_on(&mut self, said: Said) -> Result<(), End> {
-        match said {
-            Said::Line { text, is_error: true, seq } => {
-                self.system("stderr", json!({ "message": text })).await?;
-                self.complaint = Some(text);
-                self.session.saw(seq);
-            }
-            Said::Line { text, is_error: false, seq } => {
-                self.spoke = true;
-                let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
-                match is_json && text.starts_with('{') {
-                    true => send(&mut self.socket, &text).await?,
-                    false => self.tell(json!({ "type": "raw", "data": text })).await?,
-                }
-                self.session.saw(seq);
-            }
+        let Line { text, is_error, position } = match said {
+            Said::Line(line) => line,
             Said::Ended(ending) => return self.ended(&ending).await,
+            Said::Unreachable => return Err(End::Unreachable),
+        };
+        if is_error {
+            self.system("stderr", json!({ "message": text })).await?;
+            self.complaint = Some(text);
+        } else {
+            self.spoke = true;
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+            if is_json && text.starts_with('{') {
+                self.session.live.note_greeting(&text);
+                send(&mut self.socket, &text).await?;
+            } else {
+                self.tell(json!({ "type": "raw", "data": text })).await?;
+            }
         }
+        self.session.saw(self.program.command(), position);
         Ok(())
     }
 
@@ -186,12 +217,12 @@ impl Conversation {
     async fn ended(&mut self, ending: &Ending) -> Result<(), End> {
         let live = self.session.live.clone();
         // Whoever starts it again has this.
-        let turn = live.input.lock().await;
+        let turn = live.life.lock().await;
         let command = live.command.borrow().clone();
         drop(turn);
         if command != *self.program.command() {
-            let place = Place::of(&self.app).await.map_err(|_| End::Gone)?;
-            let opened = Lines::open(self.app.clone(), place, command, 0).await;
+            let place = Place::existing(&self.app).await.ok_or(End::Unreachable)?;
+            let opened = Lines::open(self.app.clone(), place, command, Position::default()).await;
             self.program = opened.map_err(|_| End::Closed("the session ended"))?;
             return Ok(());
         }
@@ -234,45 +265,28 @@ impl Conversation {
             Action::Restart => {
                 match begin::restart(&self.app, &self.session.live, &self.options).await {
                     Ok(()) => self.system("restarted", json!({})).await,
-                    Err(error) => self.system("error", json!({ "message": error.message })).await,
+                    Err(error) => {
+                        self.system("error", json!({ "message": sentence(&error) })).await
+                    }
                 }
             }
             Action::Nothing => Ok(()),
         }
     }
 
-    /// A line for the program; lines of several clients do not mix.
     async fn write(&mut self, line: &Value) -> Result<(), End> {
-        let live = self.session.live.clone();
-        let _turn = live.input.lock().await;
-        let command = &live.command.borrow().clone();
-        let line: bytes::Bytes = format!("{line}\n").into();
-        let place = Place::of(&self.app).await.map_err(|_| End::Gone)?;
-        let written = async {
-            let status = place.run(|client| async move { client.command(command).await }).await?;
-            let offset = status.stdin_offset;
-            // Bytes that were accepted before the connection broke are skipped.
-            place
-                .run(|client| {
-                    let body = full_body(line.clone());
-                    async move { client.stdin(command, offset, false, body).await }
-                })
-                .await
-        };
-        match written.await {
-            Ok(_) => Ok(()),
-            Err(refusal) => {
-                let error: crate::error::ApiError = refusal.into();
-                self.system("error", json!({ "message": error.message })).await
-            }
+        if self.writer.put(line) {
+            return Ok(());
         }
+        let message = "the agent reads nothing; interrupt or restart it";
+        self.system("error", json!({ "message": message })).await
     }
 
     async fn signal(&mut self, signal: Signal) {
         let command = &self.session.live.command.borrow().clone();
         let by = "the chat's user".to_owned();
         let request = &SignalRequest { signal: signal.as_raw(), by, tree: false };
-        if let Ok(place) = Place::of(&self.app).await {
+        if let Some(place) = Place::existing(&self.app).await {
             let _ = place.run(|client| async move { client.signal(command, request).await }).await;
         }
     }

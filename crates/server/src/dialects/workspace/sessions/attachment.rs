@@ -1,21 +1,20 @@
 //! One client's presence in a session, and what happens when the last one has gone.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rustix::process::Signal;
-use sandbank_protocol::SignalRequest;
+use sandbank_protocol::{CommandId, FaultCode, SignalRequest};
 
-use super::super::place::Place;
-use super::{Kind, Live};
+use super::super::place::{Place, Refusal};
+use super::{Kind, Live, Position};
 use crate::app::App;
 
 /// While this lives, somebody is there.
 pub(in super::super) struct Attachment {
     app: App,
     pub(in super::super) live: Arc<Live>,
-    seen: AtomicU64,
+    seen: Mutex<Option<(CommandId, Position)>>,
 }
 
 impl Attachment {
@@ -23,13 +22,15 @@ impl Attachment {
         let mut presence = live.presence();
         presence.clients += 1;
         presence.left = None;
+        let seen = Mutex::new(presence.seen.clone());
         drop(presence);
-        Self { app, live, seen: AtomicU64::new(0) }
+        Self { app, live, seen }
     }
 
-    /// The client was sent everything up to this frame.
-    pub(in super::super) fn saw(&self, seq: u64) {
-        self.seen.store(seq, Ordering::Relaxed);
+    /// The client has this much of that program's output.
+    pub(in super::super) fn saw(&self, command: &CommandId, position: Position) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((command.clone(), position));
     }
 }
 
@@ -39,7 +40,12 @@ impl Drop for Attachment {
         presence.clients -= 1;
         if presence.clients == 0 {
             presence.left = Some(Instant::now());
-            presence.seen = self.seen.load(Ordering::Relaxed);
+            presence.seen = self
+                .seen
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+                .or(presence.seen.take());
             drop(presence);
             wait_for_return(self.app.clone(), self.live.clone());
         }
@@ -55,21 +61,27 @@ pub(super) fn wait_for_return(app: App, live: Arc<Live>) {
         Kind::Chat => settings.chat_window,
     };
     tokio::spawn(async move {
-        tokio::time::sleep_until((left + window).into()).await;
-        if live.left() == Some(left) {
-            app.workspace_sessions().forget(&live);
-            end(&app, &live, "nobody came back").await;
+        tokio::select! {
+            () = tokio::time::sleep_until((left + window).into()) => {}
+            // The next daemon finds it, and waits for it anew.
+            () = app.shutdown().draining() => return,
+        }
+        if !app.shutdown().is_draining() && app.workspace_sessions().give_up(&live, left) {
+            let _ = end(&app, &live, "nobody came back").await;
         }
     });
 }
 
-/// Ends its program with everything it left behind.
-pub(in super::super) async fn end(app: &App, live: &Live, by: &str) {
-    let Ok(place) = Place::of(app).await else { return };
+/// Ends its program with everything it left behind; one that has ended by itself is ended.
+pub(in super::super) async fn end(app: &App, live: &Live, by: &str) -> Result<(), Refusal> {
+    // Where there is no place, there is no program.
+    let Some(place) = Place::existing(app).await else { return Ok(()) };
     let command = live.command.borrow().clone();
     let signal = Signal::KILL.as_raw();
     let request = &SignalRequest { signal, by: by.to_owned(), tree: true };
     let command = &command;
-    // It may have ended by itself.
-    let _ = place.run(|client| async move { client.signal(command, request).await }).await;
+    match place.run(|client| async move { client.signal(command, request).await }).await {
+        Ok(_) | Err(Refusal::Fault(FaultCode::NotFound | FaultCode::Closed, _)) => Ok(()),
+        Err(other) => Err(other),
+    }
 }

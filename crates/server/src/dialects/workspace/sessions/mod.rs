@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use sandbank_protocol::{CommandId, CommandState, CommandStatus};
 use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -45,6 +46,10 @@ pub(super) struct Live {
     pub(super) notices: broadcast::Sender<Arc<str>>,
     /// Held by whoever writes to the program, so that lines of two clients do not mix.
     pub(super) input: tokio::sync::Mutex<()>,
+    /// Held by whoever ends its program and starts it again.
+    pub(super) life: tokio::sync::Mutex<()>,
+    /// What the program said first: whoever comes later wants it, too.
+    greeting: Mutex<Option<Arc<str>>>,
     presence: Mutex<Presence>,
 }
 
@@ -53,8 +58,15 @@ struct Presence {
     clients: usize,
     /// Since when nobody is attached.
     left: Option<Instant>,
-    /// The last frame that the one who left last was sent.
-    seen: u64,
+    /// Where the one who left last was, and in which program's output.
+    seen: Option<(CommandId, Position)>,
+}
+
+/// How much of a program's output somebody has: everything up to a frame, and so many lines more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) after: u64,
+    pub(super) lines: u64,
 }
 
 /// What a client calls a session.
@@ -105,15 +117,30 @@ impl Sessions {
         self.keys.issue(&id.to_string(), exec, purpose, now_ms() / 1000)
     }
 
-    /// The session of that name, if its program runs.
+    /// The session of that name, if its program runs, and the newest generation there ever was.
     pub(super) async fn find(
         &self,
         app: &App,
         place: &Place,
         name: &Name,
-    ) -> Result<Option<Arc<Live>>, Refusal> {
-        self.look(app, place).await?;
-        Ok(self.live().get(name).cloned())
+    ) -> Result<(Option<Attachment>, Option<u32>), Refusal> {
+        let commands = self.look(app, place).await?;
+        let generations = commands.iter().filter_map(|status| Name::of(&status.id));
+        let newest = generations.filter(|(known, _)| known == name).map(|(_, n)| n).max();
+        // Under the lock, as the end of the wait for it is: nobody attaches to what is being ended.
+        let all = self.live();
+        let session = all.get(name).map(|live| Attachment::new(app.clone(), live.clone()));
+        Ok((session, newest))
+    }
+
+    /// Nobody has come back to it: it is ended now, whoever comes.
+    pub(super) fn give_up(&self, live: &Arc<Live>, left: Instant) -> bool {
+        let mut all = self.live();
+        let is_still_left = live.left() == Some(left);
+        if is_still_left && all.get(&live.name).is_some_and(|known| Arc::ptr_eq(known, live)) {
+            all.remove(&live.name);
+        }
+        is_still_left
     }
 
     /// Takes over what runs in the runner and is not known, and forgets what has ended.
@@ -139,7 +166,7 @@ impl Sessions {
                     // Nobody may ever come back for it.
                     attachment::wait_for_return(app.clone(), live);
                 }
-                (Some(live), CommandState::Ended { .. }) if *live.command.borrow() == status.id => {
+                (Some(live), CommandState::Ended { .. }) if live.is_over(&status.id) => {
                     self.forget(&live);
                 }
                 _ => {}
@@ -148,20 +175,18 @@ impl Sessions {
         Ok(commands)
     }
 
+    /// The one that is known already, if somebody else was first.
     pub(super) fn insert(&self, name: Name, command: CommandId) -> Arc<Live> {
-        let live = Arc::new(Live {
-            name: name.clone(),
-            command: watch::Sender::new(command),
-            notices: broadcast::Sender::new(SESSION_NOTICES),
-            input: tokio::sync::Mutex::new(()),
-            presence: Mutex::new(Presence { left: Some(Instant::now()), ..Presence::default() }),
-        });
-        self.live().insert(name, live.clone());
-        live
+        let mut all = self.live();
+        all.entry(name.clone()).or_insert_with(|| Arc::new(Live::new(name, command))).clone()
     }
 
-    pub(super) fn forget(&self, live: &Live) {
-        self.live().remove(&live.name);
+    /// Only this very one: another may have its name by now.
+    pub(super) fn forget(&self, live: &Arc<Live>) {
+        let mut all = self.live();
+        if all.get(&live.name).is_some_and(|known| Arc::ptr_eq(known, live)) {
+            all.remove(&live.name);
+        }
     }
 
     /// Of this kind, the longest abandoned first; those with clients last.
@@ -199,6 +224,24 @@ impl Sessions {
 }
 
 impl Live {
+    fn new(name: Name, command: CommandId) -> Self {
+        Self {
+            name,
+            command: watch::Sender::new(command),
+            notices: broadcast::Sender::new(SESSION_NOTICES),
+            input: tokio::sync::Mutex::new(()),
+            life: tokio::sync::Mutex::new(()),
+            greeting: Mutex::default(),
+            presence: Mutex::new(Presence { left: Some(Instant::now()), ..Presence::default() }),
+        }
+    }
+
+    /// Its program has ended, nobody is about to start it again, and nobody is there to notice.
+    fn is_over(&self, ended: &CommandId) -> bool {
+        let is_left_alone = self.clients() == 0 && self.life.try_lock().is_ok();
+        is_left_alone && *self.command.borrow() == *ended
+    }
+
     pub(super) fn clients(&self) -> usize {
         self.presence().clients
     }
@@ -207,9 +250,27 @@ impl Live {
         self.presence().left
     }
 
-    /// Where the one who left last was.
-    pub(super) fn seen(&self) -> u64 {
-        self.presence().seen
+    pub(super) fn greeting(&self) -> Option<Arc<str>> {
+        self.greeting.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps the newest: a program that was started again greets anew.
+    pub(super) fn note_greeting(&self, line: &str) {
+        let is_greeting = || {
+            let line: Value = serde_json::from_str(line).ok()?;
+            (line["type"] == "system" && line["subtype"] == "init").then_some(())
+        };
+        if line.contains("\"init\"") && is_greeting().is_some() {
+            let mut greeting = self.greeting.lock().unwrap_or_else(PoisonError::into_inner);
+            *greeting = Some(line.into());
+        }
+    }
+
+    /// Where the one who left last was; the beginning, if that was another program.
+    pub(super) fn seen(&self) -> Position {
+        let command = self.command.borrow().clone();
+        let seen = self.presence().seen.clone();
+        seen.filter(|(of, _)| *of == command).map(|(_, position)| position).unwrap_or_default()
     }
 
     fn presence(&self) -> std::sync::MutexGuard<'_, Presence> {
