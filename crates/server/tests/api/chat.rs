@@ -232,3 +232,63 @@ async fn a_chat_needs_a_token_and_its_own_origin() {
     let refused = connect_async(request).await.unwrap_err();
     assert!(refused.to_string().contains("403"), "{refused}");
 }
+
+#[tokio::test]
+async fn a_conversation_whose_program_ended_is_taken_up_again() {
+    let world = world().await;
+    let id = "44444444-4444-4444-8444-444444444444";
+    let query = format!("session_id={id}");
+    for round in 0..3 {
+        let mut chat = Chat::open(&world, &query).await;
+        assert_eq!(chat.next().await.unwrap()["subtype"], "connected");
+        let args = chat.until("init").await["args"].as_str().unwrap().to_owned();
+        let word = if round == 0 { "--session-id" } else { "--resume" };
+        assert!(args.contains(&format!("{word} {id}")), "round {round}: {args}");
+        chat.say(user("die")).await;
+        chat.until("exit").await;
+        assert_eq!(chat.next().await, Err(1000));
+    }
+}
+
+#[tokio::test]
+async fn who_looks_at_the_sessions_meanwhile_ends_none_of_them() {
+    let settings = [
+        ("workspace.mode", "sandbox"),
+        ("workspace.chat_command", "bash,agent.sh"),
+        ("workspace.chat_window_seconds", "1"),
+    ];
+    let world = World::with(&settings).await;
+    let write = world.api.request("PUT", "/api/file?path=agent.sh");
+    write.json(&json!({ "content": AGENT })).send().await.unwrap().error_for_status().unwrap();
+    let looking = async {
+        for _ in 0..100 {
+            let list = world.api.request("GET", "/api/sessions").send().await.unwrap();
+            assert_eq!(list.status(), 200);
+        }
+    };
+    let talking = async {
+        let mut chat = Chat::open(&world, "").await;
+        chat.until("init").await;
+        chat.say(json!({ "type": "restart" })).await;
+        chat.until("restarted").await;
+        // Longer than one that nobody attends is waited for.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        chat.say(user("still there?")).await;
+        chat.until("assistant").await;
+        chat
+    };
+    let (mut chat, ()) = tokio::join!(talking, looking);
+    chat.say(user("and now?")).await;
+    chat.until("assistant").await;
+    drop(chat);
+    let is_over = || async {
+        let list = world.api.request("GET", "/api/sessions").send().await.unwrap();
+        let list: Value = list.json().await.unwrap();
+        list["sessions"].as_array().unwrap().is_empty()
+    };
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while !is_over().await {
+        assert!(std::time::Instant::now() < deadline, "nobody came back, and it goes on");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
