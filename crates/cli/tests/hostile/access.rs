@@ -11,7 +11,9 @@ const NOBODY: &str = "sbaaaaaaaaaaaaaaaa";
 
 /// Without any token, whoever asks.
 fn is_public(route: &Route) -> bool {
-    ["/v1/health", "/healthz", "/openapi.json"].contains(&route.path.as_str())
+    let public =
+        ["/v1/health", "/health", "/healthz", "/readyz", "/__meta/version", "/openapi.json"];
+    public.contains(&route.path.as_str())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +33,7 @@ fn needed(route: &Route) -> Scope {
     let acts = [
         "/v1/sandboxes/{id}/ports/{port}",
         "/v1/sandboxes/{id}/containment",
+        "/v1/sandboxes/{id}/commands/{commandId}/attach",
         // Through a sandbox that is made for it.
         "/v1/workspaces/{id}/fs",
         "/v1/workspaces/{id}/fs/read",
@@ -38,6 +41,10 @@ fn needed(route: &Route) -> Scope {
     // A search needs a body.
     let looks = ["GET", "HEAD"].contains(&route.method.as_str())
         || route.is("POST", "/v1/sandboxes/{id}/search:text");
+    // A look at the workspace may make its sandbox.
+    if ["/api/", "/ws/"].iter().any(|root| route.path.starts_with(root)) {
+        return Scope::Sandbox;
+    }
     let images = route.path.starts_with("/v1/images") && !looks;
     if images || route.path.starts_with("/v1/tokens") {
         Scope::Admin
@@ -115,7 +122,9 @@ async fn without_a_good_token_every_route_but_the_public_ones_is_401_and_tells_n
         for headers in wrong {
             let (status, text) = status(&http, &daemon, route, headers).await?;
             if is_public(route) {
-                assert_eq!(status, 200, "{route:?} with {headers:?}");
+                // It is switched off.
+                let expected = if route.path == "/health" { 404 } else { 200 };
+                assert_eq!(status, expected, "{route:?} with {headers:?}");
                 continue;
             }
             assert_eq!(status, 401, "{route:?} with {headers:?}: {text}");

@@ -72,6 +72,12 @@ pub(crate) fn envelope(text: &str) -> Value {
         let code = body["details"]["code"].as_str().unwrap_or(theirs);
         return serde_json::json!({ "error": body["message"], "code": code.to_lowercase() });
     }
+    // The workspace's clients know one field.
+    if let Some(detail) = body.get("detail") {
+        let said = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
+        let code = if said.starts_with("Unauthorized") { "unauthorized" } else { "other" };
+        return serde_json::json!({ "error": said, "code": code });
+    }
     let complete = body["error"].is_string()
         && body["code"].is_string()
         && body["retryable"].is_boolean()
