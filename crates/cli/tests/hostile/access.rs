@@ -11,7 +11,7 @@ const NOBODY: &str = "sbaaaaaaaaaaaaaaaa";
 
 /// Without any token, whoever asks.
 fn is_public(route: &Route) -> bool {
-    ["/v1/health", "/healthz", "/openapi.json"].contains(&route.path.as_str())
+    ["/v1/health", "/healthz", "/readyz", "/__meta/version", "/openapi.json"].contains(&route.path.as_str())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
