@@ -14,10 +14,11 @@ use sandbank_workspace::Place;
 use crate::auth::{self, Gate};
 use crate::config::{Secret, Settings};
 use crate::data_dir_health::DataDirHealth;
-use crate::dialects::{Dialect, WorkspaceSessions};
+use crate::dialects::{Dialect, Measured, WorkspaceSessions};
 use crate::error::ApiError;
 use crate::images::ImageNames;
 use crate::limits::WAIT_SILENCE;
+use crate::readiness::Readiness;
 use crate::shutdown::Shutdown;
 use crate::streams::Streams;
 use crate::{dialects, openapi, request};
@@ -32,10 +33,12 @@ struct Inner {
     orchestrator: Orchestrator,
     settings: Settings,
     data_dir: DataDirHealth,
+    readiness: Readiness,
     gate: Arc<Gate>,
     streams: Streams,
     images: ImageNames,
     workspace_sessions: WorkspaceSessions,
+    workspace_measured: Measured,
     /// Where the workspace is, if not in a sandbox.
     workspace_place: Option<Arc<dyn Place>>,
     shutdown: Shutdown,
@@ -55,10 +58,12 @@ impl App {
         let inner = Inner {
             orchestrator,
             data_dir: DataDirHealth::new(settings.data_dir.clone()),
+            readiness: Readiness::default(),
             gate: Arc::new(Gate::new(&settings, token, store, access)),
             streams: Streams::new(settings.server.max_streams),
             images: ImageNames::default(),
             workspace_sessions: WorkspaceSessions::new(&session_secrets(&settings, token)),
+            workspace_measured: Measured::default(),
             workspace_place: None,
             shutdown: Shutdown::default(),
             wait_silence: WAIT_SILENCE,
@@ -97,6 +102,10 @@ impl App {
         &self.inner.data_dir
     }
 
+    pub(crate) fn readiness(&self) -> &Readiness {
+        &self.inner.readiness
+    }
+
     pub(crate) fn wait_silence(&self) -> Duration {
         self.inner.wait_silence
     }
@@ -121,6 +130,10 @@ impl App {
         &self.inner.workspace_sessions
     }
 
+    pub(crate) fn workspace_measured(&self) -> &Measured {
+        &self.inner.workspace_measured
+    }
+
     pub(crate) fn workspace_place(&self) -> Option<&Arc<dyn Place>> {
         self.inner.workspace_place.as_ref()
     }
@@ -132,6 +145,7 @@ impl App {
             .router
             .fallback(not_found)
             .method_not_allowed_fallback(other_method)
+            .layer(from_fn_with_state(self.clone(), dialects::measure))
             .layer(from_fn_with_state(self.inner.gate.clone(), auth::pass))
             .layer(from_fn(request::identify))
             .with_state(self.clone())

@@ -24,6 +24,7 @@ mod lingering;
 mod ndjson;
 mod openapi;
 mod rate;
+mod readiness;
 mod records;
 mod reply;
 mod request;

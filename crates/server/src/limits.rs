@@ -120,6 +120,10 @@ pub(crate) const DATA_DIR_AGE: Duration = Duration::from_secs(5);
 /// A look at it that takes longer is told as trouble.
 pub(crate) const DATA_DIR_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long the state of the workspace is believed, and how long a look at it is waited for.
+pub(crate) const READINESS_AGE: Duration = Duration::from_secs(3);
+pub(crate) const READINESS_PATIENCE: Duration = Duration::from_secs(2);
+
 /// A longer name of a token is answered 400.
 pub(crate) const MAX_TOKEN_NAME_CHARS: usize = 64;
 
@@ -194,6 +198,16 @@ pub(crate) const MAX_PENDING_APPROVALS: usize = 100;
 
 /// Of decided approvals, the newest are kept.
 pub(crate) const MAX_DECIDED_APPROVALS: usize = 1_000;
+
+/// A larger attachment is answered 413, and one beyond so many 409. Longer names are cut.
+pub(crate) const MAX_ATTACHMENT_BYTES: usize = 10 << 20;
+pub(crate) const MAX_ATTACHMENTS: usize = 1_000;
+pub(crate) const MAX_ATTACHMENT_NAME_BYTES: usize = 120;
+
+/// A longer record of a sandbox is answered 413. Beyond so many, stopped ones are forgotten, and
+/// where there is none a further one is answered 409.
+pub(crate) const MAX_SANDBOX_RECORD_BYTES: usize = 64 << 10;
+pub(crate) const MAX_SANDBOX_RECORDS: usize = 1_000;
 
 /// How long the token of a terminal or a chat is good, and how often it may be renewed.
 pub(crate) const SESSION_TOKEN_SECONDS: u64 = 3_600;

@@ -33,26 +33,37 @@ impl RateLimit {
             let burst = NonZeroU32::new(settings.request_burst).unwrap_or(NonZeroU32::MIN);
             Quota::per_second(rate).allow_burst(burst)
         });
+        Self::with(quota)
+    }
+
+    /// So many a second, and so many at once.
+    pub(crate) fn of(rate: u32, burst: u32) -> Self {
+        let quota = NonZeroU32::new(rate).zip(NonZeroU32::new(burst));
+        Self::with(quota.map(|(rate, burst)| Quota::per_second(rate).allow_burst(burst)))
+    }
+
+    fn with(quota: Option<Quota>) -> Self {
         let limiter = quota.map(RateLimiter::keyed);
         Self { limiter, clock: DefaultClock::default(), checks: AtomicU64::new(0) }
     }
 
-    pub(crate) fn check(&self, key: RateKey) -> ApiResult<()> {
-        let Some(limiter) = &self.limiter else { return Ok(()) };
+    pub(crate) fn check(&self, key: &RateKey) -> ApiResult<()> {
+        self.wait(key).map_or(Ok(()), |wait| {
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            Err(ApiError::overloaded(status, "rate_limited", "too many requests", wait)
+                .with_hint("slow down, or raise server.requests_per_second"))
+        })
+    }
+
+    /// How long this caller has to; none where its request is within the limit, and then it counts.
+    pub(crate) fn wait(&self, key: &RateKey) -> Option<Duration> {
+        let limiter = self.limiter.as_ref()?;
         let turn = self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(1024);
         if turn && limiter.len() > MAX_RATE_KEYS {
             limiter.retain_recent();
         }
-        limiter.check_key(&key).map_err(|until| {
-            let wait: Duration = until.wait_time_from(self.clock.now());
-            ApiError::overloaded(
-                StatusCode::TOO_MANY_REQUESTS,
-                "rate_limited",
-                "too many requests",
-                wait.max(RETRY_SOON),
-            )
-            .with_hint("slow down, or raise server.requests_per_second")
-        })
+        let until = limiter.check_key(key).err()?;
+        Some(until.wait_time_from(self.clock.now()).max(RETRY_SOON))
     }
 }
 
@@ -74,18 +85,18 @@ mod tests {
         let limit = limit("1", "3");
         let key = |name: &str| RateKey::Token(name.to_owned());
         for _ in 0..3 {
-            assert!(limit.check(key("a")).is_ok());
+            assert!(limit.check(&key("a")).is_ok());
         }
-        let refusal = limit.check(key("a")).unwrap_err();
+        let refusal = limit.check(&key("a")).unwrap_err();
         assert_eq!(refusal.status, StatusCode::TOO_MANY_REQUESTS);
         assert!(refusal.retryable && refusal.retry_after.is_some());
-        assert!(limit.check(key("b")).is_ok());
+        assert!(limit.check(&key("b")).is_ok());
     }
 
     #[test]
     fn zero_switches_the_limit_off() {
         let limit = limit("0", "1");
         let key = || RateKey::Peer(IpAddr::from([127, 0, 0, 1]));
-        assert!((0..1000).all(|_| limit.check(key()).is_ok()));
+        assert!((0..1000).all(|_| limit.check(&key()).is_ok()));
     }
 }

@@ -11,8 +11,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use sandbank_workspace::with_request_id;
-use tracing::Instrument;
+use sandbank_workspace::{current_request_id, with_request_id};
+use tracing::{Instrument, Span};
 
 use crate::dialects::Dialect;
 use crate::error::ApiError;
@@ -28,17 +28,35 @@ pub(crate) async fn identify(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let begin = Instant::now();
     let span = tracing::info_span!("request", request_id = %id);
-    let run = with_request_id(id.clone(), next.run(request));
-    let run = AssertUnwindSafe(run).catch_unwind();
-    let mut response = run.instrument(span.clone()).await.unwrap_or_else(|panic| {
-        let text = panic_text(&*panic);
-        span.in_scope(|| tracing::error!(panic = text, "a handler panicked"));
-        ApiError::internal().into_response()
-    });
+    let run = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let mut response =
+        with_request_id(id.clone(), run).instrument(span.clone()).await.unwrap_or_else(|panic| {
+            let text = panic_text(&*panic);
+            span.in_scope(|| tracing::error!(panic = text, "a handler panicked"));
+            ApiError::internal().into_response()
+        });
     finish(&mut response, &id, dialect);
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     span.in_scope(|| log(&method, route, response.status(), begin));
     response
+}
+
+/// What goes on after the answer, as a WebSocket does, still belongs to its request: the log and
+/// other machines are told the same id.
+pub(crate) struct Carried {
+    id: String,
+    span: Span,
+}
+
+impl Carried {
+    /// From the handler's own task.
+    pub(crate) fn now() -> Self {
+        Self { id: current_request_id().unwrap_or_else(random_id), span: Span::current() }
+    }
+
+    pub(crate) async fn over<F: Future>(self, work: F) -> F::Output {
+        with_request_id(self.id, work).instrument(self.span).await
+    }
 }
 
 fn finish(response: &mut Response, id: &str, dialect: Dialect) {

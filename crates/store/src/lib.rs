@@ -15,6 +15,7 @@ mod migrations;
 mod open;
 mod ports;
 mod post_mortems;
+mod sandbox_records;
 mod sandboxes;
 mod tokens;
 
@@ -25,5 +26,6 @@ pub use migrations::SCHEMA_VERSION;
 pub use open::Store;
 pub use ports::{PortRow, Ports};
 pub use post_mortems::{PostMortemRow, PostMortems};
+pub use sandbox_records::{RecordStatus, SandboxRecord, SandboxRecords};
 pub use sandboxes::{LeaseRow, RowState, SandboxRow, Sandboxes, Stamp};
 pub use tokens::{TokenRow, TokenScope, Tokens};

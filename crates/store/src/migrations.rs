@@ -8,10 +8,11 @@ use sqlx::{Row, SqlitePool};
 use crate::StoreError;
 
 /// Applied in order, each once, each in a transaction of its own. Never edit one that shipped.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_workspaces.sql"),
     include_str!("../migrations/0003_approvals.sql"),
+    include_str!("../migrations/0004_sandbox_records.sql"),
 ];
 
 /// The schema that this version reads and writes.

@@ -12,7 +12,8 @@ use sqlx::{Connection, SqliteConnection, SqlitePool};
 use crate::claim::Claim;
 use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, READERS};
 use crate::{
-    Approvals, Events, Ports, PostMortems, Sandboxes, StoreError, Tokens, instance, migrations,
+    Approvals, Events, Ports, PostMortems, SandboxRecords, Sandboxes, StoreError, Tokens, instance,
+    migrations,
 };
 
 /// The daemon's database. Cheap to clone.
@@ -95,6 +96,10 @@ impl Store {
 
     pub fn tokens(&self) -> Tokens<'_> {
         Tokens { db: &self.inner }
+    }
+
+    pub fn sandbox_records(&self) -> SandboxRecords<'_> {
+        SandboxRecords { db: &self.inner }
     }
 
     pub fn approvals(&self) -> Approvals<'_> {

@@ -50,7 +50,7 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     ),
     ("store", &["engine"]),
     ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),
-    ("server", &["channel", "engine", "orchestrator", "protocol", "store"]),
+    ("server", &["channel", "engine", "orchestrator", "protocol", "store", "workspace"]),
     (
         "cli",
         &[

@@ -11,9 +11,8 @@ const NOBODY: &str = "sbaaaaaaaaaaaaaaaa";
 
 /// Without any token, whoever asks.
 fn is_public(route: &Route) -> bool {
-    let public =
-        ["/v1/health", "/health", "/healthz", "/readyz", "/__meta/version", "/openapi.json"];
-    public.contains(&route.path.as_str())
+    ["/v1/health", "/health", "/healthz", "/readyz", "/__meta/version", "/openapi.json"]
+        .contains(&route.path.as_str())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +36,15 @@ fn needed(route: &Route) -> Scope {
         // Through a sandbox that is made for it.
         "/v1/workspaces/{id}/fs",
         "/v1/workspaces/{id}/fs/read",
+        "/api/tree",
+        "/api/file",
+        "/api/search",
+        "/api/git/status",
+        "/api/git/diff",
+        "/api/git/show",
+        "/api/sessions",
+        "/ws/claude-stream",
+        "/ws/pty",
     ];
     // A search needs a body.
     let looks = ["GET", "HEAD"].contains(&route.method.as_str())

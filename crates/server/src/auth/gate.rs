@@ -17,6 +17,7 @@ use super::token::{self, Presented, Principal, Tokens};
 use crate::app::App;
 use crate::config::{Secret, Settings};
 use crate::connection::Connection;
+use crate::dialects::{Group, GroupLimits};
 use crate::error::{ApiError, ApiResult};
 use crate::rate::{RateKey, RateLimit};
 use crate::routes::AccessTable;
@@ -29,6 +30,7 @@ pub(crate) struct Gate {
     workspace_open: bool,
     access: AccessTable,
     rate: RateLimit,
+    groups: GroupLimits,
 }
 
 /// Who passed, for handlers.
@@ -74,6 +76,7 @@ impl Gate {
             workspace_open: settings.workspace.loopback_open,
             access,
             rate: RateLimit::new(&settings.server),
+            groups: GroupLimits::new(),
         }
     }
 
@@ -174,16 +177,21 @@ pub(crate) async fn pass(
 async fn admit(gate: &Gate, connection: &Connection, request: &mut Request) -> ApiResult<()> {
     let host = gate.hosts.check(request.headers(), request.uri(), connection)?;
     let identity = gate.identity(request.headers()).await?;
-    gate.rate.check(match &identity {
+    let key = match &identity {
         Identity::Known(principal) => RateKey::Token(principal.name.clone()),
         Identity::Anonymous | Identity::Malformed | Identity::Rejected => {
             RateKey::Peer(connection.peer_network())
         }
-    })?;
+    };
+    gate.rate.check(&key)?;
     if !origin::is_preflight(request.method(), request.headers()) {
         let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
         let access = gate.access.of(request.method(), route, request.uri().path());
         gate.decide(access, connection, &host, &identity)?;
+        let group = route.and_then(|route| Group::of(request.method(), route));
+        if let Some(group) = group {
+            gate.groups.check(group, &key)?;
+        }
     }
     let has_token = matches!(identity, Identity::Known(_));
     let name = match identity {

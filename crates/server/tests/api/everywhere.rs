@@ -1,7 +1,7 @@
 //! The workspace of `/api` in each of its places: a sandbox, a directory here, and a directory
 //! behind a workspace service.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandbank_workspace::service::Service;
@@ -27,6 +27,18 @@ pub(crate) async fn everywhere(settings: &[(&str, &str)]) -> Vec<Everywhere> {
 }
 
 impl Everywhere {
+    /// The workspace, as this process sees it. Of a sandbox only once there is one.
+    pub(crate) async fn directory(&self) -> PathBuf {
+        if self.place.is_some() {
+            return self.root.path().join("workspace");
+        }
+        let sandboxes = self.world.api.sandboxes().await.unwrap();
+        let id = sandboxes[0]["id"].as_str().unwrap();
+        let (code, out, _) = self.world.api.run(id, "pwd -P").await.unwrap();
+        assert_eq!(code, 0);
+        PathBuf::from(out.trim_end())
+    }
+
     /// Runs git in the workspace.
     pub(crate) async fn git(&self, arguments: &[&str]) {
         if self.place.is_some() {

@@ -5,9 +5,11 @@
 
 mod access;
 mod archives;
+mod attacks;
 mod breakable;
 mod chat;
 mod commands;
+mod differential;
 mod events;
 mod everywhere;
 mod files;
@@ -18,6 +20,7 @@ mod kept_workspaces;
 mod limits;
 mod log_lines;
 mod logs;
+mod operations;
 #[allow(dead_code, reason = "the orchestrator's tests use all of it")]
 #[path = "../../../orchestrator/tests/lifecycle/process_engine.rs"]
 mod process_engine;

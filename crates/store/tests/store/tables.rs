@@ -2,7 +2,8 @@
 
 use sandbank_engine::SandboxId;
 use sandbank_store::{
-    Decided, Decision, Event, LeaseRow, PortRow, RowState, Stamp, Store, StoreError, TokenScope,
+    Decided, Decision, Event, LeaseRow, PortRow, RecordStatus, RowState, Stamp, Store, StoreError,
+    TokenScope,
 };
 use serde_json::json;
 
@@ -198,4 +199,28 @@ async fn an_approval_is_decided_once_and_pending_ones_are_never_pruned() {
         approvals.pending().await.unwrap().into_iter().map(|row| row.id).collect();
     assert_eq!(pending, ["c", "d"]);
     assert!(approvals.delete("c").await.unwrap() && !approvals.delete("c").await.unwrap());
+}
+
+#[tokio::test]
+async fn one_sandbox_record_is_active_at_most_and_stopped_ones_make_room() {
+    let (_directory, store) = store().await;
+    let records = store.sandbox_records();
+    for (id, now) in [("a", 1), ("b", 2)] {
+        assert!(records.insert(id, &json!({ "name": id }), now, 2).await.unwrap());
+    }
+    assert_eq!(records.active().await.unwrap().unwrap().id, "a");
+    assert!(!records.insert("c", &json!({}), 3, 2).await.unwrap(), "neither has been stopped");
+    assert!(!records.activate("nobody").await.unwrap());
+    assert_eq!(records.active().await.unwrap().unwrap().id, "a");
+    assert!(records.activate("b").await.unwrap());
+    assert!(records.start("b", 4).await.unwrap() && !records.start("nobody", 4).await.unwrap());
+    let row = records.find("b").await.unwrap().unwrap();
+    assert!(row.active && row.status == RecordStatus::Running, "{row:?}");
+    assert_eq!((row.started_at_ms, row.updated_at_ms, row.stopped_at_ms), (Some(4), 4, None));
+    assert!(records.stop("b", 5).await.unwrap());
+    assert_eq!(records.active().await.unwrap(), None);
+    assert!(records.insert("c", &json!({}), 6, 2).await.unwrap());
+    let ids: Vec<_> = records.list().await.unwrap().into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, ["a", "c"]);
+    assert_eq!(records.active().await.unwrap().unwrap().id, "c");
 }

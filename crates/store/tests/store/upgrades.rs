@@ -9,10 +9,11 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
 
 /// By schema, from 1 on.
-const SHIPPED: [&str; 3] = [
+const SHIPPED: [&str; 4] = [
     include_str!("fixtures/schema-1.sql"),
     include_str!("fixtures/schema-2.sql"),
     include_str!("fixtures/schema-3.sql"),
+    include_str!("fixtures/schema-4.sql"),
 ];
 
 #[tokio::test]
@@ -62,6 +63,8 @@ async fn holds_everything(store: &Store, schema: usize) {
     assert!(tokens.len() == 1 && tokens[0].name == "ci" && tokens[0].revoked_at_ms.is_none());
     let decided = store.approvals().find("a-1").await.unwrap().and_then(|row| row.decided);
     assert_eq!(decided.map(|decided| decided.decision), (schema >= 3).then_some(Decision::Deny));
+    let active = store.sandbox_records().active().await.unwrap().map(|record| record.id);
+    assert_eq!(active.as_deref(), (schema >= 4).then_some("r-1"));
 }
 
 async fn connect(path: &Path) -> SqliteConnection {

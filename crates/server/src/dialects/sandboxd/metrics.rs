@@ -12,6 +12,7 @@ use sandbank_engine::NetworkMode;
 use sandbank_orchestrator::{PoolStatus, Status};
 
 use crate::app::App;
+use crate::config::WorkspaceMode;
 use crate::error::ErrorBody;
 
 const OPEN_METRICS: HeaderValue =
@@ -21,18 +22,23 @@ type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge>;
 type Counters = Family<Labels, Counter>;
 
-/// Sandboxes by state, creates by source and under way, and the pool, for Prometheus.
+/// Sandboxes by state, creates by source and under way, the pool, and the workspace, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "daemon",
     responses((status = 200, body = String, content_type = "application/openmetrics-text"),
         (status = "default", body = ErrorBody)))]
 pub(super) async fn metrics(State(app): State<App>) -> Response {
     let several = app.orchestrator().engines().count() > 1;
-    let text = render(&app.orchestrator().status(), several);
+    let mut registry = collect(&app.orchestrator().status(), several);
+    if app.settings().workspace.mode != WorkspaceMode::Off {
+        let checks = app.readiness().checks(&app).await;
+        app.workspace_measured().register(&mut registry, &checks);
+    }
+    let text = text(&registry);
     ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response()
 }
 
 /// From scratch each time: what is counted, others count. Of `several` engines, each has its pool.
-fn render(status: &Status, several: bool) -> String {
+fn collect(status: &Status, several: bool) -> Registry {
     let mut registry = Registry::with_prefix("sandbank");
     let sandboxes = Gauges::default();
     for (state, count) in &status.sandboxes {
@@ -54,8 +60,12 @@ fn render(status: &Status, several: bool) -> String {
         under_way,
     );
     pool(&mut registry, &status.pool, several);
+    registry
+}
+
+fn text(registry: &Registry) -> String {
     let mut text = String::new();
-    encode(&mut text, &registry).expect("a text takes everything");
+    encode(&mut text, registry).expect("a text takes everything");
     text
 }
 
@@ -117,7 +127,7 @@ mod tests {
             creates_making: 4,
             pool: vec![pool],
         };
-        let text = render(&status, false);
+        let text = super::text(&collect(&status, false));
         let of = r#"{image="library/python:3.13",network="none"}"#;
         for line in [
             r#"sandbank_sandboxes{state="running"} 5"#.to_owned(),
@@ -135,7 +145,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|seen| seen == line), "{line} is not in\n{text}");
         }
-        let text = render(&status, true);
+        let text = super::text(&collect(&status, true));
         let of = r#"{image="library/python:3.13",network="none",engine="native"}"#;
         assert!(text.contains(&format!("sandbank_pool_ready{of} 2")), "{text}");
     }

@@ -33,7 +33,7 @@ const FEATURES: Features = Features {
     chat_claude_code: true,
     stream: true,
     approval: true,
-    sandbox: false,
+    sandbox: true,
 };
 
 #[derive(Debug, Serialize, ToSchema)]

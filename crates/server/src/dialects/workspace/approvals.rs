@@ -10,7 +10,6 @@ use utoipa::ToSchema;
 
 use super::body::Fields;
 use super::error::{Detail, refused};
-use super::place::Place;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
@@ -28,7 +27,6 @@ pub(super) struct Asked {
 #[utoipa::path(post, path = "/api/approval/request", tag = "workspace_approval", request_body = Object,
     responses((status = 200, body = Asked), (status = "default", body = Detail)))]
 pub(super) async fn request(State(app): State<App>, fields: Fields) -> ApiResult<Reply<Asked>> {
-    Place::check(&app)?;
     let request = json!({
         "tool_name": fields.text("tool_name")?,
         "description": fields.text("description")?,
@@ -65,7 +63,6 @@ pub(super) struct Pending {
 #[utoipa::path(get, path = "/api/approval/pending", tag = "workspace_approval",
     responses((status = 200, body = Pending), (status = "default", body = Detail)))]
 pub(super) async fn pending(State(app): State<App>) -> ApiResult<Reply<Pending>> {
-    Place::check(&app)?;
     let rows = app.store().approvals().pending().await?;
     let pending: Vec<Value> = rows.into_iter().map(view).collect();
     Ok(Reply(Pending { requests: pending.clone(), count: pending.len(), pending }))
@@ -86,7 +83,6 @@ pub(super) async fn decide(
     caller: Caller,
     fields: Fields,
 ) -> ApiResult<Reply<DecisionView>> {
-    Place::check(&app)?;
     let id = fields.text("request_id")?;
     let decision: Decision = fields.text("decision")?.parse().map_err(|_| {
         let message = "Decision must be 'approve' or 'deny'".to_owned();
@@ -113,7 +109,6 @@ pub(super) async fn status(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> ApiResult<Reply<Value>> {
-    Place::check(&app)?;
     let row = app.store().approvals().find(&id).await?;
     row.map(|row| Reply(view(row))).ok_or_else(|| not_found(&id))
 }
@@ -132,7 +127,6 @@ pub(super) async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> ApiResult<Reply<Deleted>> {
-    Place::check(&app)?;
     match app.store().approvals().delete(&id).await? {
         true => Ok(Reply(Deleted { success: true, request_id: id })),
         false => Err(not_found(&id)),

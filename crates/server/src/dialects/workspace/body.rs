@@ -56,6 +56,19 @@ impl Fields {
         }
     }
 
+    pub(super) fn text_not_empty(&self, name: &str) -> ApiResult<&str> {
+        match self.text(name)? {
+            "" => Err(unprocessable(json!({
+                "type": "string_too_short",
+                "loc": ["body", name],
+                "msg": "String should have at least 1 character",
+                "input": "",
+                "ctx": { "min_length": 1 },
+            }))),
+            text => Ok(text),
+        }
+    }
+
     pub(super) fn optional_text(&self, name: &str) -> ApiResult<Option<&str>> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -68,6 +81,29 @@ impl Fields {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(object)) => Ok(Some(object)),
             Some(other) => Err(not_a(name, "dictionary", other)),
+        }
+    }
+
+    /// Empty where it is absent.
+    pub(super) fn object(&self, name: &str) -> ApiResult<Map<String, Value>> {
+        match self.0.get(name) {
+            None => Ok(Map::new()),
+            Some(Value::Object(object)) => Ok(object.clone()),
+            Some(other) => Err(not_a(name, "dictionary", other)),
+        }
+    }
+
+    /// The same, of strings only.
+    pub(super) fn texts(&self, name: &str) -> ApiResult<Map<String, Value>> {
+        let object = self.object(name)?;
+        match object.iter().find(|(_, value)| !value.is_string()) {
+            None => Ok(object),
+            Some((key, other)) => Err(unprocessable(json!({
+                "type": "string_type",
+                "loc": ["body", name, key],
+                "msg": "Input should be a valid string",
+                "input": other,
+            }))),
         }
     }
 }

@@ -19,7 +19,8 @@ pub(super) struct Detail {
 
 /// Whether errors of this path have this dialect's body.
 pub(crate) fn is_ours(path: &str) -> bool {
-    path.starts_with("/api/") || path.starts_with("/ws/") || path == "/health"
+    let below = ["/api/", "/ws/", "/__meta/"];
+    below.iter().any(|prefix| path.starts_with(prefix)) || matches!(path, "/health" | "/readyz")
 }
 
 pub(crate) fn method_not_allowed() -> ApiError {
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn only_the_dialects_own_paths_have_its_errors() {
-        for path in ["/api/tree", "/api/", "/ws/pty", "/health"] {
+        for path in ["/api/tree", "/api/", "/ws/pty", "/health", "/readyz", "/__meta/version"] {
             assert!(is_ours(path), "{path}");
         }
         for path in ["/v1/health", "/healthz", "/api", "/apis/x", "/"] {

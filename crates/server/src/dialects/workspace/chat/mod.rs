@@ -39,6 +39,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::limits::{
     MAX_CHAT_MESSAGE_BYTES, SOCKET_HEARTBEAT, SOCKET_PATIENCE, SOCKET_SEND_PATIENCE,
 };
+use crate::request::Carried;
 
 /// Talk to an agent.
 #[utoipa::path(get, path = "/ws/claude-stream", tag = "workspace_chat",
@@ -53,9 +54,10 @@ pub(super) async fn stream(
     let permit = app.streams().open()?;
     let upgrade = upgrade.max_message_size(MAX_CHAT_MESSAGE_BYTES);
     let upgrade = upgrade.max_frame_size(MAX_CHAT_MESSAGE_BYTES);
+    let carried = Carried::now();
     Ok(upgrade.on_upgrade(move |socket| async move {
         let _permit = permit;
-        Conversation::hold(app, socket, &caller, &query).await;
+        carried.over(Conversation::hold(app, socket, &caller, &query)).await;
     }))
 }
 
@@ -86,6 +88,8 @@ const NOT_FOUND: i32 = 127;
 enum End {
     /// The client is gone, or does not read.
     Gone,
+    /// The client said so, or was told.
+    Left,
     /// There is no program to talk to.
     Failed,
     /// It may come back: the way to the program is broken.
@@ -99,6 +103,7 @@ impl Conversation {
         let begun = match begin::begin(&app, caller, query).await {
             Ok(begun) => begun,
             Err(error) => {
+                app.workspace_measured().attach_failed("chat");
                 let text = json!({
                     "type": "system", "subtype": "error", "message": sentence(&error),
                 });
@@ -131,7 +136,8 @@ impl Conversation {
             Err(End::Closed(reason)) => close(&mut this.socket, close_code::NORMAL, reason).await,
             Err(End::Failed) => close(&mut this.socket, close_code::ERROR, NOT_STARTED).await,
             Err(End::Unreachable) => close(&mut this.socket, close_code::RESTART, AWAY).await,
-            Ok(()) | Err(End::Gone) => {}
+            Err(End::Left) => {}
+            Ok(()) | Err(End::Gone) => this.app.workspace_measured().disconnected("chat"),
         }
     }
 
@@ -171,7 +177,8 @@ impl Conversation {
                     heard = Instant::now();
                     match message {
                         Some(Ok(Message::Text(text))) => self.hear(&text).await?,
-                        Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
+                        Some(Ok(Message::Close(_))) => return Err(End::Left),
+                        Some(Err(_)) | None => return Err(End::Gone),
                         Some(Ok(_)) => {}
                     }
                 }
@@ -184,7 +191,7 @@ impl Conversation {
                 }
                 () = self.app.shutdown().draining() => {
                     close(&mut self.socket, close_code::RESTART, "the server is restarting").await;
-                    return Err(End::Gone);
+                    return Err(End::Left);
                 }
             }
         }
