@@ -6,7 +6,7 @@ pub(crate) mod sessions;
 mod workspace;
 
 pub(crate) use sessions::pool_entries as session_pool;
-pub(crate) use workspace::{Sessions as WorkspaceSessions, find_sessions};
+pub(crate) use workspace::{Sessions as WorkspaceSessions, find_sessions, place_error};
 
 use axum::response::Response;
 

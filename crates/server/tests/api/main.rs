@@ -21,6 +21,7 @@ mod logs;
 #[allow(dead_code, reason = "the orchestrator's tests use all of it")]
 #[path = "../../../orchestrator/tests/lifecycle/process_engine.rs"]
 mod process_engine;
+mod pty;
 mod raw_files;
 mod sandboxes;
 mod searches;

@@ -18,6 +18,7 @@ use crate::dialects::reserved_keys;
 use crate::dialects::sandboxd::limits;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::RETRY_SOON;
+use crate::terminal::Ground;
 
 /// The runner, held for one request or one session.
 pub(super) enum Place {
@@ -69,6 +70,14 @@ impl Place {
         }
     }
 
+    /// For terminals, which are held for long.
+    pub(super) fn ground(&self) -> Ground {
+        match self {
+            Self::Sandbox(attached) => Ground::Sandbox(attached.sandbox_id().clone()),
+            Self::Elsewhere(place, _) => Ground::Elsewhere(place.clone()),
+        }
+    }
+
     /// Starts a program; an id that is known attaches to it.
     pub(super) async fn start(&self, spec: &CommandSpec) -> Result<CommandStatus, Refusal> {
         match self {
@@ -114,6 +123,10 @@ pub(crate) fn find_sessions(app: &App) {
             let _ = app.workspace_sessions().look(&app, &place).await;
         }
     });
+}
+
+pub(crate) fn place_error(error: PlaceError) -> ApiError {
+    Refusal::from(error).into()
 }
 
 /// As tokens name it.

@@ -37,7 +37,7 @@ pub(super) async fn begin(app: &App, caller: &Caller, query: &Parameters) -> Api
     let (id, session_id, wanted) = match asked {
         Asked::New => (Uuid::new_v4(), None, false),
         Asked::Id(id) => (id, Some(id.to_string()), query.is_set("resume")),
-        Asked::Token(id, renewed) => (id, Some(renewed), true),
+        Asked::Token { id, renewed, .. } => (id, Some(renewed), true),
         Asked::Unknown => (Uuid::new_v4(), None, true),
     };
     let name = Name::new(Kind::Chat, id, &caller.name);

@@ -8,8 +8,16 @@ use rustix::process::Signal;
 use sandbank_protocol::SignalRequest;
 
 use super::super::place::Place;
-use super::{Kind, Live};
+use super::name::word;
+use super::{Kind, Live, Presence};
 use crate::app::App;
+
+impl Presence {
+    fn enter(&mut self) {
+        self.clients += 1;
+        self.left = None;
+    }
+}
 
 /// While this lives, somebody is there.
 pub(in super::super) struct Attachment {
@@ -20,11 +28,19 @@ pub(in super::super) struct Attachment {
 
 impl Attachment {
     pub(in super::super) fn new(app: App, live: Arc<Live>) -> Self {
-        let mut presence = live.presence();
-        presence.clients += 1;
-        presence.left = None;
-        drop(presence);
+        live.presence().enter();
         Self { app, live, seen: AtomicU64::new(0) }
+    }
+
+    /// None where the session is being ended, since nobody came in time.
+    pub(in super::super) fn in_time(app: App, live: Arc<Live>) -> Option<Self> {
+        let mut presence = live.presence();
+        if presence.is_given_up {
+            return None;
+        }
+        presence.enter();
+        drop(presence);
+        Some(Self { app, live, seen: AtomicU64::new(0) })
     }
 
     /// The client was sent everything up to this frame.
@@ -56,8 +72,12 @@ pub(super) fn wait_for_return(app: App, live: Arc<Live>) {
     };
     tokio::spawn(async move {
         tokio::time::sleep_until((left + window).into()).await;
-        if live.left() == Some(left) {
+        if live.give_up(left) {
             app.workspace_sessions().forget(&live);
+            if !live.is_over.swap(true, Ordering::Relaxed) {
+                let kind = word(live.name.kind);
+                tracing::info!(session = %live.name.id, kind, "a session was ended: nobody came back");
+            }
             end(&app, &live, "nobody came back").await;
         }
     });

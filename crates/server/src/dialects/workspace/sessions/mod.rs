@@ -10,8 +10,9 @@ pub(super) mod route;
 mod token;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sandbank_protocol::{CommandId, CommandState, CommandStatus};
 use serde::Serialize;
@@ -26,14 +27,19 @@ pub(super) use token::{Kind, Purpose};
 use self::token::Keys;
 use super::place::{Place, Refusal};
 use crate::app::App;
-use crate::config::Secret;
-use crate::limits::SESSION_NOTICES;
+use crate::config::{Secret, WorkspaceSettings};
+use crate::limits::{CONNECTS_BURST_SECONDS, SESSION_NOTICES};
+use crate::rate::RateLimit;
 use crate::unix_time::now_ms;
 
 /// Every session that this daemon knows.
 pub(crate) struct Sessions {
     keys: Keys,
     live: Mutex<HashMap<Name, Arc<Live>>>,
+    /// Held by whoever looks for a terminal and starts it where there is none.
+    pub(super) starting: tokio::sync::Mutex<()>,
+    /// How often one caller may connect.
+    pub(super) connects: RateLimit,
 }
 
 /// One session.
@@ -46,6 +52,10 @@ pub(super) struct Live {
     /// Held by whoever writes to the program, so that lines of two clients do not mix.
     pub(super) input: tokio::sync::Mutex<()>,
     presence: Mutex<Presence>,
+    /// When something was last written, or read.
+    active: Mutex<Instant>,
+    /// Its ending was told to the log.
+    pub(super) is_over: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +65,8 @@ struct Presence {
     left: Option<Instant>,
     /// The last frame that the one who left last was sent.
     seen: u64,
+    /// It was waited for long enough, and is being ended.
+    is_given_up: bool,
 }
 
 /// What a client calls a session.
@@ -63,8 +75,8 @@ pub(super) enum Asked {
     New,
     /// A name of its own choosing.
     Id(Uuid),
-    /// The session of a token that is good, and that token renewed.
-    Token(Uuid, String),
+    /// The session of a token that is good, that token renewed, and the template that it is for.
+    Token { id: Uuid, renewed: String, exec: String },
     /// What is neither, or a token that is not good.
     Unknown,
 }
@@ -81,8 +93,17 @@ pub(super) struct SessionView {
 }
 
 impl Sessions {
-    pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        Self { keys: Keys::new(secrets), live: Mutex::default() }
+    pub(crate) fn new<'a>(
+        secrets: impl IntoIterator<Item = &'a Secret>,
+        settings: &WorkspaceSettings,
+    ) -> Self {
+        let rate = settings.connects_per_second;
+        Self {
+            keys: Keys::new(secrets),
+            live: Mutex::default(),
+            starting: tokio::sync::Mutex::default(),
+            connects: RateLimit::per_second(rate, rate.saturating_mul(CONNECTS_BURST_SECONDS)),
+        }
     }
 
     pub(super) fn asked(&self, session_id: Option<&str>, purpose: Purpose<'_>) -> Asked {
@@ -95,7 +116,8 @@ impl Sessions {
         let session = claims.and_then(|claims| {
             let id = Uuid::try_parse(&claims.sid).ok()?;
             let renewed = self.keys.renew(&claims, now);
-            Some(Asked::Token(id, renewed.unwrap_or_else(|| text.to_owned())))
+            let renewed = renewed.unwrap_or_else(|| text.to_owned());
+            Some(Asked::Token { id, renewed, exec: claims.exec })
         });
         session.unwrap_or(Asked::Unknown)
     }
@@ -113,7 +135,11 @@ impl Sessions {
         name: &Name,
     ) -> Result<Option<Arc<Live>>, Refusal> {
         self.look(app, place).await?;
-        Ok(self.live().get(name).cloned())
+        Ok(self.get(name))
+    }
+
+    pub(super) fn get(&self, name: &Name) -> Option<Arc<Live>> {
+        self.live().get(name).cloned()
     }
 
     /// Takes over what runs in the runner and is not known, and forgets what has ended.
@@ -148,20 +174,32 @@ impl Sessions {
         Ok(commands)
     }
 
+    /// The one that is known, if it is of this program: somebody else may have found it first.
     pub(super) fn insert(&self, name: Name, command: CommandId) -> Arc<Live> {
+        let mut all = self.live();
+        if let Some(known) = all.get(&name)
+            && *known.command.borrow() == command
+        {
+            return known.clone();
+        }
         let live = Arc::new(Live {
             name: name.clone(),
             command: watch::Sender::new(command),
             notices: broadcast::Sender::new(SESSION_NOTICES),
             input: tokio::sync::Mutex::new(()),
             presence: Mutex::new(Presence { left: Some(Instant::now()), ..Presence::default() }),
+            active: Mutex::new(Instant::now()),
+            is_over: AtomicBool::new(false),
         });
-        self.live().insert(name, live.clone());
+        all.insert(name, live.clone());
         live
     }
 
     pub(super) fn forget(&self, live: &Live) {
-        self.live().remove(&live.name);
+        let mut all = self.live();
+        if all.get(&live.name).is_some_and(|known| std::ptr::eq(&**known, live)) {
+            all.remove(&live.name);
+        }
     }
 
     /// Of this kind, the longest abandoned first; those with clients last.
@@ -210,6 +248,23 @@ impl Live {
     /// Where the one who left last was.
     pub(super) fn seen(&self) -> u64 {
         self.presence().seen
+    }
+
+    /// Nobody can attach any more. False if somebody was there since.
+    fn give_up(&self, left: Instant) -> bool {
+        let mut presence = self.presence();
+        presence.is_given_up |= presence.left == Some(left);
+        presence.is_given_up
+    }
+
+    /// Something was written or read.
+    pub(super) fn touch(&self) {
+        *self.active.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// How long nothing was.
+    pub(super) fn quiet(&self) -> Duration {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     fn presence(&self) -> std::sync::MutexGuard<'_, Presence> {
