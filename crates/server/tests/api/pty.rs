@@ -316,32 +316,6 @@ async fn strangers_foreign_pages_and_floods_get_no_terminal() {
 }
 
 #[tokio::test]
-async fn a_flood_a_mute_viewer_and_a_storm_of_sizes_leave_others_alone() {
-    let world = sandbox(&[]).await;
-    let flood = "session_id=88888888-8888-4888-8888-888888888888";
-    let mut mute = open(&world, flood).await;
-    mute.input("yes\n").await.unwrap();
-    mute.read_until("y\r\ny\r\n").await.unwrap();
-    let mut pty = open(&world, "").await;
-    for n in 0..1000 {
-        let size = json!({ "type": "resize", "rows": n % 600, "cols": 600 - n % 600 });
-        pty.say(size).await.unwrap();
-    }
-    pty.input("stty size; echo o''k\n").await.unwrap();
-    pty.read_until("ok\r\n").await.unwrap();
-    assert!(pty.output.contains("399 201\r\n"), "{:?}", pty.output);
-    // Who comes to the flood is there at once, and ends it.
-    let mut other = open(&world, flood).await;
-    other.said("history").await.unwrap();
-    other.input("\u{3}").await.unwrap();
-    other.input("echo qui''et\n").await.unwrap();
-    other.read_until("quiet\r\n").await.unwrap();
-    // The mute one takes up again where everybody is.
-    mute.output.clear();
-    mute.read_until("quiet").await.unwrap();
-}
-
-#[tokio::test]
 async fn what_is_typed_and_written_is_in_no_log_and_who_came_and_went_is() {
     let (log, _guard) = capture();
     let world = sandbox(&[]).await;
