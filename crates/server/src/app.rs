@@ -62,7 +62,10 @@ impl App {
             gate: Arc::new(Gate::new(&settings, token, store, access)),
             streams: Streams::new(settings.server.max_streams),
             images: ImageNames::default(),
-            workspace_sessions: WorkspaceSessions::new(&session_secrets(&settings, token)),
+            workspace_sessions: WorkspaceSessions::new(
+                &session_secrets(&settings, token),
+                &settings.workspace,
+            ),
             workspace_measured: Measured::default(),
             workspace_place: None,
             shutdown: Shutdown::default(),

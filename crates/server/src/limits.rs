@@ -223,6 +223,19 @@ pub(crate) const MIN_SESSION_SECRET_CHARS: usize = 32;
 /// then missed.
 pub(crate) const SESSION_NOTICES: usize = 64;
 
+/// One caller's connections to `/ws/pty` may come at once as far as those of so many seconds.
+pub(crate) const CONNECTS_BURST_SECONDS: u32 = 5;
+
+/// What a runner keeps of a terminal's output: what a viewer that was cut off is shown later.
+pub(crate) const PTY_JOURNAL_BYTES: u64 = 1 << 20;
+
+/// A longer name of a provider is cut where it is told.
+pub(crate) const MAX_SHOWN_PROVIDER_CHARS: usize = 32;
+
+/// Frames before the one a viewer has seen that are looked at for the beginning of a character: one
+/// has four bytes at most, and a frame one at least.
+pub(crate) const LOOK_BACK_FRAMES: u64 = 3;
+
 /// A longer message of a chat's client ends its connection.
 pub(crate) const MAX_CHAT_MESSAGE_BYTES: usize = 32 << 20;
 

@@ -29,8 +29,13 @@ pub(crate) struct RateLimit {
 
 impl RateLimit {
     pub(crate) fn new(settings: &ServerSettings) -> Self {
-        let quota = settings.requests_per_second.and_then(NonZeroU32::new).map(|rate| {
-            let burst = NonZeroU32::new(settings.request_burst).unwrap_or(NonZeroU32::MIN);
+        Self::per_second(settings.requests_per_second.unwrap_or(0), settings.request_burst)
+    }
+
+    /// None at all for a rate of 0.
+    pub(crate) fn per_second(rate: u32, burst: u32) -> Self {
+        let quota = NonZeroU32::new(rate).map(|rate| {
+            let burst = NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN);
             Quota::per_second(rate).allow_burst(burst)
         });
         Self::with(quota)

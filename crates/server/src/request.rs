@@ -2,6 +2,7 @@
 //! and the log one line, without paths, queries, headers or bodies a secret could be in.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
@@ -20,9 +21,14 @@ use crate::limits::MAX_REQUEST_ID_BYTES;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// For handlers that tell it in frames of their own.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(pub(crate) Arc<str>);
+
 /// The middleware.
-pub(crate) async fn identify(request: Request, next: Next) -> Response {
+pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
+    request.extensions_mut().insert(RequestId(id.as_str().into()));
     let method = request.method().clone();
     let dialect = Dialect::of(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();

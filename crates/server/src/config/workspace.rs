@@ -36,6 +36,16 @@ pub struct WorkspaceSettings {
     /// The same for terminals.
     pub pty_window: Duration,
     pub pty_max_sessions: usize,
+    /// What the provider `shell` runs.
+    pub pty_shell_command: Vec<String>,
+    /// Of a terminal's output, what is told to who comes back.
+    pub pty_history_bytes: usize,
+    /// How long a terminal may do nothing while somebody looks at it; none: for ever.
+    pub pty_idle: Option<Duration>,
+    /// How long it may live at all.
+    pub pty_life: Duration,
+    /// Connections of one caller to `/ws/pty`; 0: as many as it likes.
+    pub connects_per_second: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +85,12 @@ pub(super) fn read(table: &Resolved) -> Result<WorkspaceSettings, ConfigError> {
         chat_max_sessions: count(table, "workspace.chat_max_sessions"),
         pty_window: seconds("workspace.pty_window_seconds"),
         pty_max_sessions: count(table, "workspace.pty_max_sessions"),
+        pty_shell_command: table.list("workspace.pty_shell_command"),
+        pty_history_bytes: count(table, "workspace.pty_history_bytes"),
+        pty_idle: Some(seconds("workspace.pty_idle_seconds")).filter(|idle| !idle.is_zero()),
+        pty_life: seconds("workspace.pty_life_seconds"),
+        connects_per_second: u32::try_from(table.number("workspace.connects_per_second"))
+            .expect("checked by the table"),
     })
 }
 

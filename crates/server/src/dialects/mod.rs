@@ -8,6 +8,7 @@ mod workspace;
 pub(crate) use sessions::pool_entries as session_pool;
 pub(crate) use workspace::{
     Group, GroupLimits, Measured, Sessions as WorkspaceSessions, find_sessions, measure,
+    place_error,
 };
 
 use axum::response::Response;

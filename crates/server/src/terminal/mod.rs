@@ -1,11 +1,12 @@
 //! One viewer of one terminal: what it is shown, and what it types.
 //!
-//! Knows the sandbox and its runner, but no dialect: [`viewer::view`] drives a WebSocket whose
+//! Knows the runner and where it is (`ground.rs`), but no dialect: [`viewer::view`] drives a WebSocket whose
 //! frames a [`viewer::Spelling`] writes and reads. The journal of the command is the only buffer. A
 //! viewer that falls behind is painted the screen anew where there is one, and is told how much it
 //! missed where there is none; nobody waits for it.
 
 pub(crate) mod closing;
+mod ground;
 mod hands;
 pub(crate) mod viewer;
 
@@ -13,16 +14,16 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use http::StatusCode;
-use sandbank_channel::{ChannelError, OutputStream, TerminalScreen};
-use sandbank_orchestrator::{Attached, OrchestratorError};
-use sandbank_protocol::{Ending, FaultCode, Frame};
+use sandbank_channel::{OutputStream, TerminalScreen};
+use sandbank_protocol::{CommandId, Ending, FaultCode, Frame};
 
 use crate::app::App;
-use crate::dialects::sandboxd::reconnect::{Retry, command_error, is_broken, refused_as};
+use crate::dialects::sandboxd::reconnect::Retry;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::CommandPath;
 use crate::streams::StreamPermit;
 use closing::Closing;
+use ground::Hold;
+pub(crate) use ground::{Ground, GroundError};
 pub(crate) use hands::Hands;
 
 /// Where a viewer begins.
@@ -30,6 +31,9 @@ pub(crate) use hands::Hands;
 pub(crate) enum Beginning {
     /// With the output numbered above this.
     After(u64),
+    /// Where it was before: with what is numbered above `after`, of which nothing at or below
+    /// `seen` is missed when it is kept no more.
+    Again { after: u64, seen: u64 },
     /// With the screen as it is.
     Repaint,
 }
@@ -40,7 +44,7 @@ pub(crate) enum Shown {
     /// Paint this instead of whatever was shown; the output numbered above its `seq` follows.
     Screen(TerminalScreen),
     /// The next piece of output; numbers have no gaps but for what is told as missed.
-    Output(Bytes),
+    Output { seq: u64, data: Bytes },
     /// Output up to `seq` is kept no more, and there is no screen to paint.
     Missed { seq: u64, bytes: u64 },
     /// Nothing follows.
@@ -50,11 +54,14 @@ pub(crate) enum Shown {
 /// A viewer's hold on a terminal.
 pub(crate) struct Terminal {
     app: App,
-    path: CommandPath,
+    ground: Ground,
+    command: CommandId,
     /// Keeps the sandbox busy, and tells when it ends.
-    attached: Attached,
+    hold: Hold,
     output: OutputStream,
     last_seq: u64,
+    /// The viewer has seen up to here before.
+    seen: u64,
     /// To be shown before anything else.
     painting: Option<TerminalScreen>,
     /// Output that is kept no more, to be made up for: its last number and its size.
@@ -65,37 +72,39 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) async fn open(app: App, path: CommandPath, begin: Beginning) -> ApiResult<Self> {
+    pub(crate) async fn open(
+        app: App,
+        ground: Ground,
+        command: CommandId,
+        begin: Beginning,
+    ) -> ApiResult<Self> {
         let permit = app.streams().open()?;
-        let attached = app.orchestrator().attach(&path.sandbox).await?;
-        let command = &path.command;
-        let status = attached.run(|client| async move { client.command(command).await });
-        if !status.await.map_err(command_error)?.pty {
+        let hold = ground.hold(&app).await?;
+        let id = &command;
+        if !hold.run(|client| async move { client.command(id).await }).await?.pty {
             let message = "the command runs on no terminal";
             return Err(ApiError::new(StatusCode::CONFLICT, "not_a_terminal", message)
                 .with_hint("start it with a pty, or read its output at logs"));
         }
-        let painting = match begin {
-            Beginning::After(_) => None,
+        let (painting, after, seen) = match begin {
+            Beginning::After(seq) => (None, seq, 0),
+            Beginning::Again { after, seen } => (None, after, seen),
             Beginning::Repaint => {
-                let screen = attached.run(|client| async move { client.screen(command).await });
-                Some(screen.await.map_err(screen_error)?)
+                let screen = hold.run(|client| async move { client.screen(id).await }).await;
+                let painting = screen.map_err(screen_error)?;
+                let seq = painting.screen.seq;
+                (Some(painting), seq, 0)
             }
         };
-        let after = match (begin, &painting) {
-            (Beginning::After(seq), _) => seq,
-            (Beginning::Repaint, painting) => painting.as_ref().map_or(0, |p| p.screen.seq),
-        };
-        let output = attached
-            .run(|client| async move { client.look_on(command, after).await })
-            .await
-            .map_err(command_error)?;
+        let output = hold.look_on(&command, after).await?;
         Ok(Self {
             app,
-            path,
-            attached,
+            ground,
+            command,
+            hold,
             output,
             last_seq: after,
+            seen,
             painting,
             missed: None,
             retry: Retry::default(),
@@ -116,13 +125,14 @@ impl Terminal {
 
     /// For what this viewer does to the terminal, beside what it is shown.
     pub(crate) fn hands(&self, by: &str) -> Hands {
-        Hands::new(self.app.clone(), self.path.clone(), by.to_owned())
+        Hands::new(self.app.clone(), self.ground.clone(), self.command.clone(), by.to_owned())
     }
 
     /// What comes next. Nothing is lost when the wait for it is given up.
     pub(crate) async fn next(&mut self) -> Result<Shown, Closing> {
         if self.ended {
-            return std::future::pending().await;
+            self.app.shutdown().draining().await;
+            return Err(Closing::ShuttingDown);
         }
         loop {
             if let Some(painting) = self.painting.take() {
@@ -140,7 +150,7 @@ impl Terminal {
             let next = tokio::select! {
                 biased;
                 next = self.output.next() => next,
-                cause = self.attached.ended() => return Ok(self.lost(&cause.to_string())),
+                cause = self.hold.ended() => return Ok(self.lost(&cause)),
                 () = self.app.shutdown().draining() => return Err(Closing::ShuttingDown),
             };
             let shown = match next {
@@ -168,7 +178,11 @@ impl Terminal {
             Frame::Output { seq, data, .. } => {
                 self.last_seq = seq;
                 self.retry = Retry::default();
-                Ok(Some(Shown::Output(data)))
+                Ok(Some(Shown::Output { seq, data }))
+            }
+            Frame::Dropped { seq, .. } if seq <= self.seen => {
+                self.last_seq = seq;
+                Ok(None)
             }
             Frame::Dropped { seq, bytes, .. } => {
                 self.retry = Retry::default();
@@ -180,22 +194,21 @@ impl Terminal {
 
     /// The viewer is behind: it goes on with the screen as it is now. False where there is none.
     pub(crate) async fn catch_up(&mut self) -> Result<bool, Closing> {
-        let command = &self.path.command;
-        let screen = self.attached.run(|client| async move { client.screen(command).await }).await;
+        let command = &self.command;
+        let screen = self.hold.run(|client| async move { client.screen(command).await }).await;
         let Ok(painting) = screen else { return Ok(false) };
         let seq = painting.screen.seq;
         if seq <= self.last_seq {
             // It was the painting itself that took so long.
             return Ok(false);
         }
-        let opened = self.attached.run(|client| async move { client.look_on(command, seq).await });
-        match opened.await {
+        match self.hold.look_on(command, seq).await {
             Ok(output) => {
                 (self.output, self.last_seq) = (output, seq);
                 self.painting = Some(painting);
                 Ok(true)
             }
-            Err(error) if is_broken(&error) => Ok(false),
+            Err(error) if error.is_broken() => Ok(false),
             Err(error) => Err(Closing::Internal(error.to_string())),
         }
     }
@@ -218,20 +231,17 @@ impl Terminal {
     }
 
     /// Breaks when the output is open again, or it is known that it never will be.
-    async fn reopen(&mut self) -> Result<ControlFlow<Option<Shown>>, OrchestratorError> {
-        let attached = match self.app.orchestrator().attach(&self.path.sandbox).await {
-            Ok(attached) => attached,
-            Err(OrchestratorError::Gone { cause, .. }) => {
-                return Ok(ControlFlow::Break(Some(self.lost(&cause.to_string()))));
-            }
-            Err(OrchestratorError::NotFound(_)) => {
-                return Ok(ControlFlow::Break(Some(self.lost("the sandbox is gone"))));
-            }
-            Err(error) if is_broken(&error) => return Ok(ControlFlow::Continue(())),
-            Err(error) => return Err(error),
+    async fn reopen(&mut self) -> Result<ControlFlow<Option<Shown>>, GroundError> {
+        let hold = match self.ground.hold(&self.app).await {
+            Ok(hold) => hold,
+            Err(error) => match error.gone() {
+                Some(reason) => return Ok(ControlFlow::Break(Some(self.lost(&reason)))),
+                None if error.is_broken() => return Ok(ControlFlow::Continue(())),
+                None => return Err(error),
+            },
         };
-        let opened = attached.look_on(&self.path.command, self.last_seq).await;
-        self.attached = attached;
+        let opened = hold.look_on(&self.command, self.last_seq).await;
+        self.hold = hold;
         match opened {
             Ok(output) => {
                 self.output = output;
@@ -241,21 +251,20 @@ impl Terminal {
                 let reason = "the sandbox no longer knows the command";
                 Ok(ControlFlow::Break(Some(self.lost(reason))))
             }
-            Err(ChannelError::Refused(_)) => Ok(ControlFlow::Continue(())),
-            Err(error) if error.is_broken() => Ok(ControlFlow::Continue(())),
-            Err(error) => Err(error.into()),
+            Err(error) if error.is_refused() || error.is_broken() => Ok(ControlFlow::Continue(())),
+            Err(error) => Err(error),
         }
     }
 }
 
 /// The runner does not know the command, or what was read of it: nothing will bring it back.
-fn is_forgotten(error: &ChannelError) -> bool {
-    refused_as(error, FaultCode::NotFound) || refused_as(error, FaultCode::Invalid)
+fn is_forgotten(error: &GroundError) -> bool {
+    error.refused_as(FaultCode::NotFound) || error.refused_as(FaultCode::Invalid)
 }
 
 /// For what needs a screen.
-pub(crate) fn screen_error(error: OrchestratorError) -> ApiError {
-    let error = command_error(error);
+pub(crate) fn screen_error(error: impl Into<GroundError>) -> ApiError {
+    let error = ApiError::from(error.into());
     match error.code {
         "conflict" => error.with_hint("start it with a pty and \"screen\":true"),
         _ => error,

@@ -41,6 +41,16 @@ pub(crate) trait Spelling: Send + Sync + 'static {
         closing.code()
     }
 
+    fn close_reason(&self, closing: &Closing) -> String {
+        closing.reason()
+    }
+
+    /// Whether a viewer that takes its time is painted the screen; else it is shown everything that
+    /// is still kept.
+    fn catches_up(&self) -> bool {
+        true
+    }
+
     /// Whether the connection stays open when the command has ended.
     fn stays(&self) -> bool {
         false
@@ -88,7 +98,7 @@ pub(crate) async fn view(
     let Some(closing) = closing else { return };
     tracing::debug!(?closing, "a viewer is let go");
     let code = spelling.close_code(&closing);
-    let frame = CloseFrame { code, reason: closing.reason().into() };
+    let frame = CloseFrame { code, reason: spelling.close_reason(&closing).into() };
     let _ = timeout(VIEWER_CLOSE_PATIENCE, async {
         // Until it has read all of it: what is closed with something unread is reset.
         if sink.send(Message::Close(Some(frame))).await.is_ok() {
@@ -120,6 +130,7 @@ async fn show(
         }
         if begun.elapsed() > VIEWER_PATIENCE
             && !ended
+            && spelling.catches_up()
             && let Err(closing) = terminal.catch_up().await
         {
             return closing;

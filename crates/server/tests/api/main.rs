@@ -24,6 +24,7 @@ mod operations;
 #[allow(dead_code, reason = "the orchestrator's tests use all of it")]
 #[path = "../../../orchestrator/tests/lifecycle/process_engine.rs"]
 mod process_engine;
+mod pty;
 mod raw_files;
 mod sandboxes;
 mod searches;

@@ -17,7 +17,7 @@ use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{CommandPath, Query};
 use crate::limits::MAX_VIEWER_MESSAGE_BYTES;
 use crate::terminal::viewer::{Asked, Spelling, view};
-use crate::terminal::{Beginning, Shown, Terminal};
+use crate::terminal::{Beginning, Ground, Shown, Terminal};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -68,7 +68,9 @@ pub(super) async fn attach(
         ApiError::bad_request("websocket_required", rejection.body_text())
             .with_hint("open it with a WebSocket client; without one, use logs and stdin")
     })?;
-    let terminal = Terminal::open(app, path, query.beginning()?).await?;
+    let CommandPath { sandbox, command } = path;
+    let ground = Ground::Sandbox(sandbox);
+    let terminal = Terminal::open(app, ground, command, query.beginning()?).await?;
     let hands = terminal.hands(&caller.name);
     let upgrade = upgrade.max_message_size(MAX_VIEWER_MESSAGE_BYTES);
     let span = tracing::Span::current();
@@ -103,7 +105,7 @@ impl Spelling for Own {
                 });
                 vec![text(&head), Message::Binary(painting.repaint.clone())]
             }
-            Shown::Output(data) => vec![Message::Binary(data.clone())],
+            Shown::Output { data, .. } => vec![Message::Binary(data.clone())],
             Shown::Missed { seq, bytes } => {
                 vec![text(&json!({"type": "lagged", "seq": seq, "droppedBytes": bytes}))]
             }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::error::{Detail, switched_off};
-use super::place;
+use super::{place, pty};
 use crate::app::App;
 use crate::config::WorkspaceMode;
 use crate::error::ApiResult;
@@ -29,7 +29,7 @@ pub(super) struct Features {
 const FEATURES: Features = Features {
     files: true,
     git: true,
-    pty: false,
+    pty: true,
     chat_claude_code: true,
     stream: true,
     approval: true,
@@ -104,7 +104,7 @@ pub(super) async fn config(State(app): State<App>) -> ApiResult<Reply<Value>> {
     let mut answer = json!({
         "workspace_root": place::root(&app).await,
         "workspace_mode": workspace_mode,
-        "pty_providers": ["shell", "claude"],
+        "pty_providers": pty::PROVIDERS,
         "paths": { "files": "." },
     });
     let settings = &app.settings().workspace;

@@ -1,4 +1,4 @@
-//! The dialect of boring-ui: one workspace with its files, search, git and approvals.
+//! The dialect of boring-ui: one workspace with its files, search, git, terminals, chats and approvals.
 //!
 //! The workspace is wherever the configuration says its runner is (`place.rs`); every answer is
 //! made from what that runner says, so it is the same wherever that is. Where the original is
@@ -16,6 +16,7 @@ mod groups;
 mod measured;
 mod path;
 mod place;
+mod pty;
 mod query;
 mod ready;
 mod records;
@@ -31,7 +32,7 @@ use crate::routes::Routes;
 pub(crate) use error::{is_ours, method_not_allowed, render};
 pub(crate) use groups::{Group, GroupLimits};
 pub(crate) use measured::{Measured, measure};
-pub(crate) use place::find_sessions;
+pub(crate) use place::{find_sessions, place_error};
 pub(crate) use sessions::Sessions;
 
 const USE: Access = Access::Workspace(Scope::Sandbox);
@@ -61,6 +62,7 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .add(USE, routes!(sessions::route::list))
         .add(USE, routes!(sessions::route::create))
         .add(USE, routes!(chat::stream))
+        .add(USE, routes!(pty::join))
         .add(USE, routes!(approvals::request))
         .add(LOOK, routes!(approvals::pending))
         .add(USE, routes!(approvals::decide))

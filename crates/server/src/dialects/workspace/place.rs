@@ -18,6 +18,7 @@ use crate::dialects::reserved_keys;
 use crate::dialects::sandboxd::limits;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{FIRST_LOOK_PAUSE, LONGEST_LOOK_PAUSE, RETRY_SOON};
+use crate::terminal::Ground;
 
 /// The runner, held for one request or one session.
 pub(super) enum Place {
@@ -66,6 +67,14 @@ impl Place {
         match app.settings().workspace.mode {
             WorkspaceMode::Off => Err(switched_off()),
             WorkspaceMode::Local | WorkspaceMode::Sandbox | WorkspaceMode::Remote => Ok(()),
+        }
+    }
+
+    /// For terminals, which are held for long.
+    pub(super) fn ground(&self) -> Ground {
+        match self {
+            Self::Sandbox(attached) => Ground::Sandbox(attached.sandbox_id().clone()),
+            Self::Elsewhere(place, _) => Ground::Elsewhere(place.clone()),
         }
     }
 
@@ -129,6 +138,10 @@ pub(crate) fn find_sessions(app: &App) {
             }
         }
     });
+}
+
+pub(crate) fn place_error(error: PlaceError) -> ApiError {
+    Refusal::from(error).into()
 }
 
 /// As tokens name it.

@@ -40,12 +40,13 @@ pub(super) async fn begin(app: &App, caller: &Caller, query: &Parameters) -> Api
     let (id, session_id, wanted) = match asked {
         Asked::New => (Uuid::new_v4(), None, false),
         Asked::Id(id) => (id, Some(id.to_string()), query.is_set("resume")),
-        Asked::Token(id, renewed) => (id, Some(renewed), true),
+        Asked::Token { id, renewed, .. } => (id, Some(renewed), true),
         Asked::Unknown => (Uuid::new_v4(), None, true),
     };
     let name = Name::new(Kind::Chat, id, &caller.name);
     let place = Place::of(app).await?;
     let (found, newest) = sessions.find(app, &place, &name).await?;
+    let found = found.and_then(|live| Attachment::in_time(app.clone(), live));
     let was_unknown = wanted && newest.is_none();
     let (session, resumed, from) = match found {
         Some(session) => {

@@ -1,5 +1,6 @@
 //! One client's presence in a session, and what happens when the last one has gone.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -7,8 +8,16 @@ use rustix::process::Signal;
 use sandbank_protocol::{CommandId, FaultCode, SignalRequest};
 
 use super::super::place::{Place, Refusal};
-use super::{Kind, Live, Position};
+use super::name::word;
+use super::{Kind, Live, Position, Presence};
 use crate::app::App;
+
+impl Presence {
+    fn enter(&mut self) {
+        self.clients += 1;
+        self.left = None;
+    }
+}
 
 /// While this lives, somebody is there.
 pub(in super::super) struct Attachment {
@@ -20,11 +29,22 @@ pub(in super::super) struct Attachment {
 impl Attachment {
     pub(in super::super) fn new(app: App, live: Arc<Live>) -> Self {
         let mut presence = live.presence();
-        presence.clients += 1;
-        presence.left = None;
+        presence.enter();
         let seen = Mutex::new(presence.seen.clone());
         drop(presence);
         Self { app, live, seen }
+    }
+
+    /// None where the session is being ended, since nobody came in time.
+    pub(in super::super) fn in_time(app: App, live: Arc<Live>) -> Option<Self> {
+        let mut presence = live.presence();
+        if presence.is_given_up {
+            return None;
+        }
+        presence.enter();
+        let seen = Mutex::new(presence.seen.clone());
+        drop(presence);
+        Some(Self { app, live, seen })
     }
 
     /// The client has this much of that program's output.
@@ -66,7 +86,12 @@ pub(super) fn wait_for_return(app: App, live: Arc<Live>) {
             // The next daemon finds it, and waits for it anew.
             () = app.shutdown().draining() => return,
         }
-        if !app.shutdown().is_draining() && app.workspace_sessions().give_up(&live, left) {
+        if !app.shutdown().is_draining() && live.give_up(left) {
+            app.workspace_sessions().forget(&live);
+            if !live.is_over.swap(true, Ordering::Relaxed) {
+                let kind = word(live.name.kind);
+                tracing::info!(session = %live.name.id, kind, "a session was ended: nobody came back");
+            }
             let _ = end(&app, &live, "nobody came back").await;
         }
     });

@@ -10,8 +10,9 @@ pub(super) mod route;
 mod token;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sandbank_protocol::{CommandId, CommandState, CommandStatus};
 use serde::Serialize;
@@ -27,14 +28,19 @@ pub(super) use token::{Kind, Purpose};
 use self::token::Keys;
 use super::place::{Place, Refusal};
 use crate::app::App;
-use crate::config::Secret;
-use crate::limits::SESSION_NOTICES;
+use crate::config::{Secret, WorkspaceSettings};
+use crate::limits::{CONNECTS_BURST_SECONDS, SESSION_NOTICES};
+use crate::rate::RateLimit;
 use crate::unix_time::now_ms;
 
 /// Every session that this daemon knows.
 pub(crate) struct Sessions {
     keys: Keys,
     live: Mutex<HashMap<Name, Arc<Live>>>,
+    /// Held by whoever looks for a terminal and starts it where there is none.
+    pub(super) starting: tokio::sync::Mutex<()>,
+    /// How often one caller may connect.
+    pub(super) connects: RateLimit,
 }
 
 /// One session.
@@ -51,6 +57,10 @@ pub(super) struct Live {
     /// What the program said first: whoever comes later wants it, too.
     greeting: Mutex<Option<Arc<str>>>,
     presence: Mutex<Presence>,
+    /// When something was last written, or read.
+    active: Mutex<Instant>,
+    /// Its ending was told to the log.
+    pub(super) is_over: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +70,8 @@ struct Presence {
     left: Option<Instant>,
     /// Where the one who left last was, and in which program's output.
     seen: Option<(CommandId, Position)>,
+    /// It was waited for long enough, and is being ended.
+    is_given_up: bool,
 }
 
 /// How much of a program's output somebody has: everything up to a frame, and so many lines more.
@@ -75,8 +87,8 @@ pub(super) enum Asked {
     New,
     /// A name of its own choosing.
     Id(Uuid),
-    /// The session of a token that is good, and that token renewed.
-    Token(Uuid, String),
+    /// The session of a token that is good, that token renewed, and the template that it is for.
+    Token { id: Uuid, renewed: String, exec: String },
     /// What is neither, or a token that is not good.
     Unknown,
 }
@@ -93,8 +105,17 @@ pub(super) struct SessionView {
 }
 
 impl Sessions {
-    pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        Self { keys: Keys::new(secrets), live: Mutex::default() }
+    pub(crate) fn new<'a>(
+        secrets: impl IntoIterator<Item = &'a Secret>,
+        settings: &WorkspaceSettings,
+    ) -> Self {
+        let rate = settings.connects_per_second;
+        Self {
+            keys: Keys::new(secrets),
+            live: Mutex::default(),
+            starting: tokio::sync::Mutex::default(),
+            connects: RateLimit::per_second(rate, rate.saturating_mul(CONNECTS_BURST_SECONDS)),
+        }
     }
 
     pub(super) fn asked(&self, session_id: Option<&str>, purpose: Purpose<'_>) -> Asked {
@@ -107,7 +128,8 @@ impl Sessions {
         let session = claims.and_then(|claims| {
             let id = Uuid::try_parse(&claims.sid).ok()?;
             let renewed = self.keys.renew(&claims, now);
-            Some(Asked::Token(id, renewed.unwrap_or_else(|| text.to_owned())))
+            let renewed = renewed.unwrap_or_else(|| text.to_owned());
+            Some(Asked::Token { id, renewed, exec: claims.exec })
         });
         session.unwrap_or(Asked::Unknown)
     }
@@ -123,24 +145,15 @@ impl Sessions {
         app: &App,
         place: &Place,
         name: &Name,
-    ) -> Result<(Option<Attachment>, Option<u32>), Refusal> {
+    ) -> Result<(Option<Arc<Live>>, Option<u32>), Refusal> {
         let commands = self.look(app, place).await?;
         let generations = commands.iter().filter_map(|status| Name::of(&status.id));
         let newest = generations.filter(|(known, _)| known == name).map(|(_, n)| n).max();
-        // Under the lock, as the end of the wait for it is: nobody attaches to what is being ended.
-        let all = self.live();
-        let session = all.get(name).map(|live| Attachment::new(app.clone(), live.clone()));
-        Ok((session, newest))
+        Ok((self.get(name), newest))
     }
 
-    /// Nobody has come back to it: it is ended now, whoever comes.
-    pub(super) fn give_up(&self, live: &Arc<Live>, left: Instant) -> bool {
-        let mut all = self.live();
-        let is_still_left = live.left() == Some(left);
-        if is_still_left && all.get(&live.name).is_some_and(|known| Arc::ptr_eq(known, live)) {
-            all.remove(&live.name);
-        }
-        is_still_left
+    pub(super) fn get(&self, name: &Name) -> Option<Arc<Live>> {
+        self.live().get(name).cloned()
     }
 
     /// Takes over what runs in the runner and is not known, and forgets what has ended.
@@ -166,7 +179,7 @@ impl Sessions {
                     // Nobody may ever come back for it.
                     attachment::wait_for_return(app.clone(), live);
                 }
-                (Some(live), CommandState::Ended { .. }) if live.is_over(&status.id) => {
+                (Some(live), CommandState::Ended { .. }) if live.has_ended(&status.id) => {
                     self.forget(&live);
                 }
                 _ => {}
@@ -175,16 +188,23 @@ impl Sessions {
         Ok(commands)
     }
 
-    /// The one that is known already, if somebody else was first.
+    /// The one that is known, if it is of this program: somebody else may have found it first.
     pub(super) fn insert(&self, name: Name, command: CommandId) -> Arc<Live> {
         let mut all = self.live();
-        all.entry(name.clone()).or_insert_with(|| Arc::new(Live::new(name, command))).clone()
+        if let Some(known) = all.get(&name)
+            && *known.command.borrow() == command
+        {
+            return known.clone();
+        }
+        let live = Arc::new(Live::new(name.clone(), command));
+        all.insert(name, live.clone());
+        live
     }
 
     /// Only this very one: another may have its name by now.
-    pub(super) fn forget(&self, live: &Arc<Live>) {
+    pub(super) fn forget(&self, live: &Live) {
         let mut all = self.live();
-        if all.get(&live.name).is_some_and(|known| Arc::ptr_eq(known, live)) {
+        if all.get(&live.name).is_some_and(|known| std::ptr::eq(&**known, live)) {
             all.remove(&live.name);
         }
     }
@@ -233,11 +253,13 @@ impl Live {
             life: tokio::sync::Mutex::new(()),
             greeting: Mutex::default(),
             presence: Mutex::new(Presence { left: Some(Instant::now()), ..Presence::default() }),
+            active: Mutex::new(Instant::now()),
+            is_over: AtomicBool::new(false),
         }
     }
 
     /// Its program has ended, nobody is about to start it again, and nobody is there to notice.
-    fn is_over(&self, ended: &CommandId) -> bool {
+    fn has_ended(&self, ended: &CommandId) -> bool {
         let is_left_alone = self.clients() == 0 && self.life.try_lock().is_ok();
         is_left_alone && *self.command.borrow() == *ended
     }
@@ -271,6 +293,23 @@ impl Live {
         let command = self.command.borrow().clone();
         let seen = self.presence().seen.clone();
         seen.filter(|(of, _)| *of == command).map(|(_, position)| position).unwrap_or_default()
+    }
+
+    /// Nobody can attach any more. False if somebody was there since.
+    fn give_up(&self, left: Instant) -> bool {
+        let mut presence = self.presence();
+        presence.is_given_up |= presence.left == Some(left);
+        presence.is_given_up
+    }
+
+    /// Something was written or read.
+    pub(super) fn touch(&self) {
+        *self.active.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// How long nothing was.
+    pub(super) fn quiet(&self) -> Duration {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     fn presence(&self) -> std::sync::MutexGuard<'_, Presence> {
