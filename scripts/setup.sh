@@ -118,6 +118,8 @@ case "$level" in
         need crun crun
         need runc runc
         need docker.io dockerd docker
+        need ripgrep rg
+        need git git
         ;;
     instructions) need valgrind valgrind ;;
 esac

@@ -217,6 +217,34 @@ impl Api {
         self.client.call(Method::DELETE, &path, None).await.map(drop)
     }
 
+    /// Reads all of a tree and gives the last line, which says how it ended.
+    pub(crate) async fn tree(&self, id: &str, path: &str, stat: bool) -> anyhow::Result<Value> {
+        let limits = "nodes=1000000&timeMs=30000";
+        let path = format!("/v1/sandboxes/{id}/files:tree?path={path}&stat={stat}&{limits}");
+        let reply = self.client.open(Method::GET, &path, Payload::empty()).await?;
+        end_of(reply).await
+    }
+
+    /// Reads everything that is found and gives the last line.
+    pub(crate) async fn search(
+        &self,
+        id: &str,
+        path: &str,
+        pattern: &str,
+    ) -> anyhow::Result<Value> {
+        let limits = (1_000_000, 300_000);
+        let body =
+            json!({ "pattern": pattern, "path": path, "limit": limits.0, "timeMs": limits.1 });
+        let path = format!("/v1/sandboxes/{id}/search:text");
+        let reply = self.client.open(Method::POST, &path, Payload::json(&body)).await?;
+        end_of(reply).await
+    }
+
+    /// Any answer of JSON that needs nothing but a path.
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.client.call(Method::GET, path, None).await
+    }
+
     /// A command on a terminal of its own.
     pub(crate) async fn start_terminal(&self, id: &str, argv: &[&str]) -> anyhow::Result<String> {
         let path = format!("/v1/sandboxes/{id}/commands");
@@ -248,6 +276,23 @@ impl Api {
     pub(crate) async fn is_healthy(&self) -> bool {
         self.client.call(Method::GET, "/v1/health", None).await.is_ok()
     }
+}
+
+/// What the last of many lines has as its `end`.
+async fn end_of(mut reply: Reply) -> anyhow::Result<Value> {
+    let mut tail: Vec<u8> = Vec::new();
+    while let Some(chunk) = reply.chunk().await? {
+        let skipped = chunk.len().saturating_sub(limits::LAST_LINE_BYTES);
+        tail.extend_from_slice(&chunk[skipped..]);
+        // Seldom, because it moves what is kept.
+        if tail.len() > 2 * limits::LAST_LINE_BYTES {
+            tail.drain(..tail.len() - limits::LAST_LINE_BYTES);
+        }
+    }
+    let last = tail.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut last: Value = serde_json::from_slice(last).context("the last line is not JSON")?;
+    let end = last.get_mut("end").map(Value::take);
+    end.with_context(|| format!("the answer broke off at {last}"))
 }
 
 /// The first number of that name, at any depth.

@@ -1,20 +1,25 @@
 //! The private daemon that is measured: its own data directory, its own port, and nothing of it
 //! left afterwards. Settings of the caller's environment do not reach it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
+use sandbank_workspace::{LocalPlace, LocalSettings};
 use tempfile::TempDir;
 
 use crate::api::{Api, Pool};
 use crate::http::{Address, Client};
 use crate::limits;
+
+/// Where a daemon in mode local has its runner, below its data directory.
+const LOCAL_RUNNER: &str = "workspace-runner";
 
 /// What makes the daemon's sandboxes.
 #[derive(Debug, Clone, Copy)]
@@ -38,9 +43,14 @@ impl EngineChoice<'_> {
 
 pub(crate) struct PrivateDaemon {
     child: Child,
+    started: Instant,
     /// None once it is removed.
     dir: Option<TempDir>,
     data_dir: PathBuf,
+    address: SocketAddr,
+    pool: Pool,
+    /// Of a workspace in mode local: its runner would go on working there.
+    local_root: Option<PathBuf>,
     pub(crate) api: Api,
 }
 
@@ -51,20 +61,35 @@ impl PrivateDaemon {
         engine: EngineChoice<'_>,
         sandboxes: usize,
     ) -> anyhow::Result<Self> {
+        Self::start_with(binary, engine, sandboxes, &[], None).await
+    }
+
+    /// The same, with settings of its own.
+    pub(crate) async fn start_with(
+        binary: &Path,
+        engine: EngineChoice<'_>,
+        sandboxes: usize,
+        settings: &[(&str, OsString)],
+        local_root: Option<PathBuf>,
+    ) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("sandbank-bench-").tempdir()?;
         let data_dir = dir.path().join("data");
         fs::create_dir(&data_dir)?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let log = fs::File::create(dir.path().join("daemon.log"))?;
+        let started = Instant::now();
         let child = command(binary, engine, &data_dir, port, sandboxes)
+            .envs(settings.iter().map(|(name, value)| (name, value)))
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
             .context("start a private daemon")?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let api = Api::new(Client::new(Address::Tcp(address), None), engine.pool());
-        let mut daemon = Self { child, dir: Some(dir), data_dir, api };
-        if let Err(error) = daemon.become_healthy(address, engine.pool()).await {
+        let pool = engine.pool();
+        let api = Api::new(Client::new(Address::Tcp(address), None), pool);
+        let dir = Some(dir);
+        let mut daemon = Self { child, started, dir, data_dir, address, pool, local_root, api };
+        if let Err(error) = daemon.become_healthy().await {
             let error = error.context(daemon.log_tail());
             let _ = daemon.child.kill();
             let _ = daemon.child.wait();
@@ -78,11 +103,16 @@ impl PrivateDaemon {
         self.child.id()
     }
 
+    /// Since its start.
+    pub(crate) fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    async fn become_healthy(&mut self, address: SocketAddr, pool: Pool) -> anyhow::Result<()> {
+    async fn become_healthy(&mut self) -> anyhow::Result<()> {
         let deadline = Instant::now() + limits::DAEMON_START;
         while !self.api.is_healthy().await {
             if let Some(status) = self.child.try_wait()? {
@@ -93,16 +123,24 @@ impl PrivateDaemon {
             tokio::time::sleep(limits::POLL).await;
         }
         let token = fs::read_to_string(self.data_dir.join("token")).context("read the token")?;
-        let client = Client::new(Address::Tcp(address), Some(token.trim().to_owned()));
-        self.api = Api::new(client, pool);
+        let client = Client::new(Address::Tcp(self.address), Some(token.trim().to_owned()));
+        self.api = Api::new(client, self.pool);
         Ok(())
     }
 
     /// Removes every sandbox, stops the daemon and deletes its directory. What the daemon should
     /// have unmounted itself is unmounted, and reported.
     pub(crate) async fn finish(mut self) -> anyhow::Result<()> {
+        self.wind_up().await
+    }
+
+    async fn wind_up(&mut self) -> anyhow::Result<()> {
         let emptied = self.remove_sandboxes().await;
         let stopped = self.stop().await;
+        if let Some(root) = self.local_root.take() {
+            let settings = LocalSettings::new(root, self.data_dir.join(LOCAL_RUNNER));
+            LocalPlace::open(settings)?.stop().await?;
+        }
         if emptied.is_err() {
             let kept = self.dir.take().map(TempDir::keep).unwrap_or_default();
             let kept = format!("left behind because of sandboxes in it: {}", kept.display());
@@ -154,7 +192,7 @@ impl PrivateDaemon {
         points.filter(|p| Path::new(p).starts_with(&self.data_dir)).map(str::to_owned).collect()
     }
 
-    fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let log = self.data_dir.with_file_name("daemon.log");
         let log = fs::read_to_string(log).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
@@ -163,19 +201,31 @@ impl PrivateDaemon {
     }
 }
 
-/// Only a panic gets here with a directory: the sandboxes stay until their idle time is over, so
-/// their files must stay, too.
+/// A run that was interrupted, or a panic, gets here with a directory. Nobody awaits anything any
+/// more, so this has a thread and a runtime to itself.
 impl Drop for PrivateDaemon {
     fn drop(&mut self) {
-        if let Some(dir) = self.dir.take()
-            && self.child.try_wait().is_ok_and(|status| status.is_none())
-        {
+        if self.dir.is_none() {
+            return;
+        }
+        let winding_up = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                // It may be starting; then it does not say yet what there is to remove.
+                self.become_healthy().await?;
+                self.wind_up().await
+            })
+        };
+        let done = std::thread::scope(|scope| scope.spawn(winding_up).join());
+        if let Ok(Err(error)) = done {
+            eprintln!("bench: {error:#}");
+        }
+        // The sandboxes stay until their idle time is over, so their files must stay, too.
+        if let Some(dir) = self.dir.take() {
             let _ = self.child.kill();
             let _ = self.child.wait();
-            eprintln!(
-                "bench: left behind, remove it when its sandboxes are gone: {:?}",
-                dir.keep()
-            );
+            let kept = dir.keep();
+            eprintln!("bench: left behind, remove it when its sandboxes are gone: {kept:?}");
         }
     }
 }

@@ -5,6 +5,7 @@
 //! passes or fails on a figure: goals are shown, not asserted.
 
 mod api;
+mod caches;
 mod daemon;
 mod http;
 mod limits;
@@ -19,7 +20,9 @@ mod render;
 mod report;
 mod runner_socket;
 mod samples;
+mod sources;
 mod summary;
+mod workspace_modes;
 
 pub use machine::Machine;
 pub use options::{Options, Part, UnknownPart};
@@ -70,6 +73,7 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
     let on_docker = on_docker(&options, &peers).await;
     let run = Run {
         scale,
+        binary: &options.binary,
         daemon: &daemon,
         on_docker: on_docker.as_ref().map_err(String::as_str),
         peers: &peers,
@@ -133,10 +137,7 @@ async fn interrupted([interrupt, terminate]: &mut [Signal; 2]) -> anyhow::Error 
 
 /// Goals of the performance budget that have nothing to measure, or were left out.
 fn unmeasured(options: &Options) -> Vec<Skipped> {
-    let nothing = [
-        ("tree and search against `find` and `rg`", "this version has no such routes"),
-        ("fork of a workspace", "this version does not fork"),
-    ];
+    let nothing = [("fork of a workspace", "this version does not fork")];
     let nothing = nothing.map(|(name, reason)| (name.to_owned(), reason));
     let left_out = Part::ALL.into_iter().filter(|part| !options.wants(*part));
     let left_out = left_out.map(|part| (part.name().to_owned(), "this run left the part out"));

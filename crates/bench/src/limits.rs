@@ -30,3 +30,6 @@ pub(crate) const LOG_TAIL_LINES: usize = 20;
 
 /// Longest line of a log stream; a longer one is an error of the server.
 pub(crate) const MAX_LINE_BYTES: usize = 8 << 20;
+
+/// Longest last line of an answer of lines, which says how it ended.
+pub(crate) const LAST_LINE_BYTES: usize = 64 << 10;

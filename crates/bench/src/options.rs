@@ -31,6 +31,9 @@ pub enum Part {
     Docker,
     Stream,
     Files,
+    Tree,
+    Search,
+    Workspace,
     Terminal,
     Pause,
     Throughput,
@@ -42,19 +45,22 @@ pub enum Part {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{0:?} is no part of the benchmark; there are create, command, shell, docker, stream, files, \
-     terminal, pause, throughput, at-once, growth, density"
+     tree, search, workspace, terminal, pause, throughput, at-once, growth, density"
 )]
 pub struct UnknownPart(String);
 
 impl Part {
     /// In the order they run: density last, because it leaves the most behind in the kernel.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Create,
         Self::Command,
         Self::Shell,
         Self::Docker,
         Self::Stream,
         Self::Files,
+        Self::Tree,
+        Self::Search,
+        Self::Workspace,
         Self::Terminal,
         Self::Pause,
         Self::Throughput,
@@ -71,6 +77,9 @@ impl Part {
             Self::Docker => "docker",
             Self::Stream => "stream",
             Self::Files => "files",
+            Self::Tree => "tree",
+            Self::Search => "search",
+            Self::Workspace => "workspace",
             Self::Terminal => "terminal",
             Self::Pause => "pause",
             Self::Throughput => "throughput",
@@ -140,6 +149,12 @@ pub(crate) struct Scale {
     pub(crate) long_rounds: usize,
     pub(crate) stream_bytes: u64,
     pub(crate) file_bytes: u64,
+    /// Of the trees that are walked and searched.
+    pub(crate) small_files: usize,
+    /// In large files, which are only searched.
+    pub(crate) large_bytes: u64,
+    /// Rounds for which the whole machine's caches are emptied; a quick run does not.
+    pub(crate) cold_rounds: usize,
     /// Sandboxes made in one throughput slice.
     pub(crate) slice: usize,
     /// Sandboxes that are asked for at the same moment.
@@ -167,6 +182,9 @@ impl Scale {
         long_rounds: 5,
         stream_bytes: 2 << 30,
         file_bytes: 256 << 20,
+        small_files: 200_000,
+        large_bytes: 300 << 20,
+        cold_rounds: 3,
         slice: 100,
         at_once: 100,
         containers_at_once: 30,
@@ -184,6 +202,9 @@ impl Scale {
         long_rounds: 2,
         stream_bytes: 64 << 20,
         file_bytes: 32 << 20,
+        small_files: 2_000,
+        large_bytes: 8 << 20,
+        cold_rounds: 0,
         slice: 10,
         at_once: 20,
         containers_at_once: 6,

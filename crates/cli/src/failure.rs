@@ -14,6 +14,8 @@ use crate::ui::Ui;
 pub(crate) enum Exit {
     /// The server understood and refused: not found, a conflict, a limit of the sandbox.
     Refused = 1,
+    /// The same from `search`, whose 1 says that nothing was found, as ripgrep's does.
+    SearchRefused = 2,
     /// A wrong flag, argument or configuration value.
     Usage = 64,
     /// The database is damaged or from a newer version.

@@ -24,7 +24,7 @@ fn a_quick_run_reports_as_json_and_as_a_document_and_leaves_nothing() -> anyhow:
         .args([
             "--json",
             "--only",
-            "create,docker,stream,files,at-once,density",
+            "create,docker,stream,files,tree,search,workspace,at-once,density",
             "--density",
             "5",
             "--write",
@@ -42,6 +42,9 @@ fn a_quick_run_reports_as_json_and_as_a_document_and_leaves_nothing() -> anyhow:
         "Sandboxes on Docker",
         "Log stream",
         "Files",
+        "Tree",
+        "Search",
+        "Workspace",
         "At once",
         "Density and growth",
     ];
@@ -55,6 +58,11 @@ fn a_quick_run_reports_as_json_and_as_a_document_and_leaves_nothing() -> anyhow:
     match report["skipped"].as_array().into_iter().flatten().find(|s| s["name"] == "Docker") {
         Some(reason) => println!("skipped: without Docker: {reason}"),
         None => assert_eq!((goals("Sandboxes on Docker"), goals("At once")), (3, 3)),
+    }
+    assert_eq!((goals("Tree"), goals("Workspace")), (2, 5));
+    match sandbank_test_support::find_program("rg") {
+        Some(_) => assert_eq!(goals("Search"), 2),
+        None => println!("skipped: without rg there is nothing to compare with"),
     }
     let document = std::fs::read_to_string(&path)?;
     assert!(document.contains("sandbank ÷ loopback TCP"), "{document}");

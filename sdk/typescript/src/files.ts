@@ -6,7 +6,21 @@ import { extractArchive, packArchive } from "./archive.js";
 import type { Commands } from "./commands.js";
 import { download } from "./download.js";
 import { NotFound } from "./errors.js";
+import {
+  searchNames,
+  searchText,
+  tree,
+  type FoundLine,
+  type FoundName,
+  type NameSearchOptions,
+  type NamesEnd,
+  type TextEnd,
+  type TextSearchOptions,
+  type Tree,
+  type TreeOptions,
+} from "./search.js";
 import type { Call, Transport } from "./transport.js";
+import { watch, type WatchEvent, type WatchOptions } from "./watch.js";
 import type { components } from "./wire.js";
 
 type Schemas = components["schemas"];
@@ -106,6 +120,40 @@ export class Files {
   /** `recursive` also removes a directory with everything in it. */
   async remove(path: string, options: { recursive?: boolean } = {}): Promise<void> {
     await this.transport.json("DELETE", `${this.sandboxPath}/files`, { query: { path, ...options } });
+  }
+
+  /** Copies a file, a link or a whole tree, which appears when it is complete. */
+  copy(from: string, to: string, options: { overwrite?: boolean } = {}): Promise<FileStat> {
+    return this.transport.json("POST", `${this.sandboxPath}/files:copy`, { json: { from, to, ...options }, timeoutMs: 0 });
+  }
+
+  /** Sets permission bits, such as `0o644`; `recursive` also of all that is below, links excepted. */
+  chmod(path: string, mode: number, options: { recursive?: boolean } = {}): Promise<FileStat> {
+    const json = { path, mode: mode.toString(8).padStart(4, "0"), ...options };
+    return this.transport.json("POST", `${this.sandboxPath}/files:chmod`, { json });
+  }
+
+  /** Everything below a directory, the workspace itself by default. */
+  tree(path = ".", options: TreeOptions = {}): Promise<Tree> {
+    return tree(this.transport, this.sandboxPath, path, options);
+  }
+
+  /** Files and directories by their names, as they are found; the last item is the end. */
+  searchNames(pattern: string, options: NameSearchOptions = {}): AsyncGenerator<FoundName | NamesEnd, void, undefined> {
+    return searchNames(this.transport, this.sandboxPath, pattern, options);
+  }
+
+  /** Lines that match a regular expression, as they are found; the last item is the end. */
+  searchText(pattern: string, options: TextSearchOptions = {}): AsyncGenerator<FoundLine | TextEnd, void, undefined> {
+    return searchText(this.transport, this.sandboxPath, pattern, options);
+  }
+
+  /**
+   * What happens below a directory, until `end`; goes on after a cut without a gap. Begins with
+   * `ready`: what was done before it is there already.
+   */
+  watch(path = ".", options: WatchOptions = {}): AsyncGenerator<WatchEvent, void, undefined> {
+    return watch(this.transport, this.sandboxPath, path, options);
   }
 
   /** Unpacks an uncompressed tar archive into a directory, which is made if need be. The sandbox's own `tar` does it. */

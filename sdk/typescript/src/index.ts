@@ -26,6 +26,7 @@ export {
 } from "./errors.js";
 export type { EventOptions, ServerEvent } from "./events.js";
 export type { FileEntry, FileStat, Files } from "./files.js";
+export type { Git, GitBranches, GitDiff, GitLog, GitPerson, GitShow, GitStatus } from "./git.js";
 export { Output, type Dropped, type EndedEvent, type OutputEvent, type StreamOptions } from "./output.js";
 export type { PortList, Ports, PublishedPort } from "./ports.js";
 export { Result } from "./result.js";
@@ -39,6 +40,19 @@ export {
   type SandboxStats,
   type Sandboxes,
 } from "./sandboxes.js";
+export type {
+  FileKind,
+  FoundLine,
+  FoundName,
+  NameSearchOptions,
+  NamesEnd,
+  TextEnd,
+  TextSearchOptions,
+  Tree,
+  TreeEntry,
+  TreeOptions,
+} from "./search.js";
 export { Shell, ShellResult, type ScriptOptions } from "./shell.js";
 export { Terminal, type TerminalOptions, type Terminals } from "./terminal.js";
+export type { WatchEvent, WatchOptions } from "./watch.js";
 export type { components as Wire } from "./wire.js";

@@ -3,6 +3,7 @@
 import { Commands } from "./commands.js";
 import { asyncDispose } from "./dispose.js";
 import { Files } from "./files.js";
+import { Git } from "./git.js";
 import { Ports } from "./ports.js";
 import { Shell } from "./shell.js";
 import { terminals, type Terminals } from "./terminal.js";
@@ -110,6 +111,8 @@ const CONTAINMENT_MS = 120_000;
 export class Sandbox {
   readonly commands: Commands;
   readonly files: Files;
+  /** The repository in the workspace. */
+  readonly git: Git;
   readonly ports: Ports;
   /** Programs on a terminal: `await sandbox.terminal()`, `await sandbox.terminal.attach(id)`. */
   readonly terminal: Terminals;
@@ -139,6 +142,7 @@ export class Sandbox {
     this.#path = `/v1/sandboxes/${encodeURIComponent(id)}`;
     this.commands = new Commands(transport, `${this.#path}/commands`);
     this.files = new Files(transport, this.#path, this.commands);
+    this.git = new Git(transport, this.#path);
     this.ports = new Ports(transport, `${this.#path}/ports`);
     this.terminal = terminals(this.commands);
   }

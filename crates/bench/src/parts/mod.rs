@@ -9,11 +9,15 @@ mod docker;
 mod files;
 mod growth;
 mod pause;
+mod search;
 mod shell;
 mod stream;
 mod terminal;
 mod throughput;
+mod tree;
+mod workspace;
 
+use std::path::Path;
 use std::time::Instant;
 
 use crate::api::Api;
@@ -26,6 +30,8 @@ use crate::report::Section;
 
 pub(crate) struct Run<'a> {
     pub(crate) scale: Scale,
+    /// The `sandbank` that is measured.
+    pub(crate) binary: &'a Path,
     pub(crate) daemon: &'a PrivateDaemon,
     /// The one whose sandboxes are containers of the private Docker daemon, or why there is none.
     pub(crate) on_docker: Result<&'a PrivateDaemon, &'a str>,
@@ -64,6 +70,9 @@ impl Run<'_> {
             Part::Docker => docker::measure(self).await,
             Part::Stream => stream::measure(self).await,
             Part::Files => files::measure(self).await,
+            Part::Tree => tree::measure(self).await,
+            Part::Search => search::measure(self).await,
+            Part::Workspace => workspace::measure(self).await,
             Part::Terminal => terminal::measure(self).await,
             Part::Pause => pause::measure(self).await,
             Part::Throughput => throughput::measure(self).await,
@@ -82,6 +91,11 @@ async fn fill_pool(api: &Api) -> anyhow::Result<()> {
         tokio::time::sleep(limits::POLL).await;
     }
     Ok(())
+}
+
+/// Why a quick run has nothing cold.
+fn cold_left_out() -> Result<(), String> {
+    Err("a quick run does not empty the machine's caches".to_owned())
 }
 
 /// Everybody once, beginning with another one each turn. Callers count turns from the first one

@@ -18,14 +18,14 @@ Examples:
   sudo sandbank bench --density 1000 --write docs/benchmarks.md
 
 Starts a private server of this program on a temporary directory and removes it afterwards with
-everything in it; where they are installed it is measured against bwrap, crun, runc and a private
-Docker daemon. Figures of one run compare with each other; take ratios to other machines.")]
+everything in it; where they are installed it is measured against bwrap, crun, runc, a private
+Docker daemon, find and rg. Caches of the whole machine are emptied, except by --quick. Figures of one run compare with each other; take ratios to other machines.")]
 pub(crate) struct BenchArgs {
     /// Few rounds and small sizes: shows that everything works
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Parts to run: create, command, shell, docker, stream, files, terminal, pause, throughput,
-    /// at-once, growth, density
+    /// Parts to run: create, command, shell, docker, stream, files, tree, search, workspace,
+    /// terminal, pause, throughput, at-once, growth, density
     /// [default: all]
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     pub(crate) only: Vec<Part>,

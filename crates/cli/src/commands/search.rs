@@ -4,6 +4,7 @@ use clap::Args;
 use clap::builder::styling::AnsiColor;
 use sandbank_protocol::{FileKind, FoundLine, NameRecord, SearchCase, TextRecord, TextSearch};
 
+use crate::client::ClientError;
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -18,7 +19,7 @@ Examples:
   sandbank search sbx7 --names main           files and directories by a part of their name
 
 What .gitignore and .ignore exclude, and what begins with a dot, is left out. Ends with 0 when
-something was found, with 1 when nothing was.")]
+something was found, with 1 when nothing was, and with 2 where other commands end with 1.")]
 pub(crate) struct SearchArgs {
     /// Id, unique beginning of an id, or key
     pub(crate) sandbox: String,
@@ -52,14 +53,27 @@ pub(crate) struct SearchArgs {
     pub(crate) no_ignore: bool,
 }
 
+/// As ripgrep's.
+const NOTHING_FOUND: u8 = 1;
+
 pub(crate) async fn run(context: &Context, args: SearchArgs) -> Result<u8, Failure> {
+    tokio::select! {
+        found = find(context, &args) => match found {
+            Ok(true) => Ok(0),
+            Ok(false) => Ok(NOTHING_FOUND),
+            Err(failure) if failure.exit == Exit::Refused => {
+                Err(Failure { exit: Exit::SearchRefused, ..failure })
+            }
+            Err(failure) => Err(failure),
+        },
+        _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted as u8),
+    }
+}
+
+async fn find(context: &Context, args: &SearchArgs) -> Result<bool, Failure> {
     let connection = Connection::open(context, Reach::Running).await?;
     let sandbox = connection.client.resolve(&args.sandbox).await?;
-    let found = tokio::select! {
-        found = search(&connection, &context.ui, &sandbox, &args) => found?,
-        _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted as u8),
-    };
-    Ok(if found { 0 } else { Exit::Refused as u8 })
+    search(&connection, &context.ui, &sandbox, args).await
 }
 
 async fn search(
@@ -85,7 +99,7 @@ async fn search(
         ..TextSearch::default()
     };
     let client = &connection.client;
-    let about = |error: crate::client::ClientError| error.about(sandbox);
+    let about = |error| refused(error, sandbox);
     let mut found = client.search_text(sandbox, &wanted).await.map_err(about)?;
     let mut last: Option<(String, u64)> = None;
     while let Some(record) = found.line().await.map_err(about)? {
@@ -131,7 +145,7 @@ async fn names(
     ];
     query.extend(args.path.as_deref().map(|path| ("path", path)));
     let client = &connection.client;
-    let about = |error: crate::client::ClientError| error.about(sandbox);
+    let about = |error| refused(error, sandbox);
     let mut found = client.search_names(sandbox, &query).await.map_err(about)?;
     while let Some(record) = found.name().await.map_err(about)? {
         if ui.json {
@@ -151,6 +165,22 @@ async fn names(
         }
     }
     Err(Failure::new(Exit::Internal, "the answer broke off before its end").hint("try it again"))
+}
+
+/// The server's hint is for its own fields.
+fn refused(error: ClientError, sandbox: &str) -> Failure {
+    let invalid = match &error {
+        ClientError::Refused(refusal) => refusal.code.as_deref() == Some("invalid"),
+        _ => false,
+    };
+    let failure = error.about(sandbox);
+    if !invalid {
+        return failure;
+    }
+    failure.hint(
+        "-F searches for the text as it stands; in a regular expression, put a backslash before a \
+         special character",
+    )
 }
 
 fn case(args: &SearchArgs) -> SearchCase {

@@ -25,6 +25,20 @@ from .errors import (
     Unavailable,
 )
 from .files import AsyncFiles, Files
+from .git import (
+    AsyncGit,
+    Git,
+    GitBranch,
+    GitBranches,
+    GitCommit,
+    GitDiff,
+    GitEntry,
+    GitHead,
+    GitLog,
+    GitPerson,
+    GitShow,
+    GitStatus,
+)
 from .models import (
     Capabilities,
     CommandStatus,
@@ -53,8 +67,10 @@ from .output import OutputEvent, Result
 from .ports import AsyncPorts, Ports
 from .retry import RetryPolicy
 from .sandboxes import AsyncSandbox, AsyncSandboxes, Sandbox, Sandboxes
+from .search import FoundLine, FoundName, NamesEnd, SkippedFiles, TextEnd, Tree, TreeEntry
 from .shell import AsyncShell, Shell, ShellResult
 from .terminal import AsyncTerminal, AsyncTerminals, Terminal, Terminals
+from .watch import WatchEvent
 
 __version__ = _version("sandbank")
 
@@ -62,6 +78,7 @@ __all__ = [
     "AsyncCommand",
     "AsyncCommands",
     "AsyncFiles",
+    "AsyncGit",
     "AsyncImages",
     "AsyncPorts",
     "AsyncSandbank",
@@ -89,12 +106,26 @@ __all__ = [
     "FileStat",
     "Files",
     "Forbidden",
+    "FoundLine",
+    "FoundName",
+    "Git",
+    "GitBranch",
+    "GitBranches",
+    "GitCommit",
+    "GitDiff",
+    "GitEntry",
+    "GitHead",
+    "GitLog",
+    "GitPerson",
+    "GitShow",
+    "GitStatus",
     "Gone",
     "Health",
     "Image",
     "Images",
     "Limits",
     "Listing",
+    "NamesEnd",
     "NotFound",
     "OutputEvent",
     "PortList",
@@ -113,11 +144,16 @@ __all__ = [
     "Shell",
     "ShellResult",
     "ShellStatus",
+    "SkippedFiles",
     "Stats",
     "Terminal",
     "Terminals",
+    "TextEnd",
     "Timeout",
     "TooMany",
+    "Tree",
+    "TreeEntry",
     "Unauthorized",
     "Unavailable",
+    "WatchEvent",
 ]

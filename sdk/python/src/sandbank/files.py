@@ -3,78 +3,42 @@
 Paths are relative to the workspace, or absolute and inside it. Contents are streamed both ways;
 a download that breaks off goes on from the byte it reached, as long as the file stays the same.
 
-The server has no route for archives, so `tar` in the sandbox does that work. To download, it
-writes a file into the workspace first: output of a command is kept only in part, a file whole.
+`tar` in the sandbox packs and unpacks archives. To download, it writes a file into the workspace
+first: a stream of the server's own could not go on after a cut, and a file can.
 """
 
 from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterable, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Sequence
 from contextlib import suppress
+from typing import Literal
 
 from .commands import AsyncCommands, Commands
+from .download import DownloadSource
 from .driver import AsyncDriver, SyncDriver
-from .effects import Content, Reply, Request, get
-from .errors import Conflict, ConnectionFailed, NotFound, SandbankError
+from .effects import Content, Request, get
+from .errors import NotFound
 from .models import FileStat, Listing
 from .resume import resume
+from .search import (
+    Case,
+    NameRecord,
+    Order,
+    TextRecord,
+    Tree,
+    names,
+    names_request,
+    text,
+    text_request,
+    tree_of,
+    tree_request,
+)
 from .stdin import AsyncStdin, Stdin, async_pieces, pieces
+from .watch import WatchEvent, WatchSource
 
 __all__ = ["AsyncFiles", "Files"]
-
-
-class DownloadSource:
-    """A file's bytes from `offset` on, all of one version."""
-
-    def __init__(self, sandbox: str, path: str) -> None:
-        self.done = False
-        self.received = 0
-        self._sandbox, self._path = sandbox, path
-        self._offset = 0
-        self._size: int | None = None
-        self._version = ""
-        self._chunk = b""
-
-    def request(self) -> Request:
-        self._chunk = b""
-        if self._offset == 0:
-            return get(f"{self._sandbox}/files", path=self._path)
-        headers = {"range": f"bytes={self._offset}-", "if-range": self._version}
-        params = {"path": self._path}
-        return Request("GET", f"{self._sandbox}/files", params, headers=headers, repeatable=True)
-
-    def opened(self, reply: Reply) -> None:
-        if self._offset > 0:
-            place = reply.headers.get("content-range", "")
-            if reply.status != 206 or not place.startswith(f"bytes {self._offset}-"):
-                raise Conflict("the file was changed while it was read", code="file_changed",
-                               hint="read it again from the beginning")  # fmt: skip
-            return
-        self._version = reply.headers.get("etag", "")
-        length = reply.headers.get("content-length")
-        self._size = int(length) if length else None
-
-    def feed(self, chunk: bytes) -> None:
-        self.received += len(chunk)
-        self._chunk = chunk
-
-    def ended(self) -> None:
-        if self._size is not None and self._offset != self._size:
-            raise ConnectionFailed(f"the file broke off at byte {self._offset} of {self._size}")
-        self.done = True
-
-    def take(self) -> bytes | None:
-        if not self._chunk:
-            return None
-        chunk, self._chunk = self._chunk, b""
-        self._offset += len(chunk)
-        self.done = self._offset == self._size
-        return chunk
-
-    def explains(self, error: SandbankError) -> bool:
-        return False
 
 
 class _Archive:
@@ -112,6 +76,14 @@ class _FileRequests:
     def _move(self, source: str, target: str, overwrite: bool) -> Request:
         body = {"from": source, "to": target, "overwrite": overwrite}
         return Request("POST", f"{self._sandbox}/files:move", json=body)
+
+    def _copy(self, source: str, target: str, overwrite: bool) -> Request:
+        body = {"from": source, "to": target, "overwrite": overwrite}
+        return Request("POST", f"{self._sandbox}/files:copy", json=body, limit=math.inf)
+
+    def _chmod(self, path: str, mode: int, recursive: bool) -> Request:
+        body = {"path": path, "mode": f"{mode:04o}", "recursive": recursive}
+        return Request("POST", f"{self._sandbox}/files:chmod", json=body)
 
     def _remove(self, path: str, recursive: bool, *, ours: bool = False) -> Request:
         """`ours` has a name that nobody else uses, so doing it twice is the same as once."""
@@ -167,6 +139,98 @@ class Files(_FileRequests):
     def remove(self, path: str, *, recursive: bool = False) -> None:
         """Deletes a file or an empty directory; with `recursive` all that is in it, too."""
         self._io.call(self._remove(path, recursive))
+
+    def copy(self, source: str, target: str, *, overwrite: bool = False) -> FileStat:
+        """Copies a file, a link or a whole tree, which appears when it is complete."""
+        return self._io.ask(self._copy(source, target, overwrite), FileStat)
+
+    def chmod(self, path: str, mode: int, *, recursive: bool = False) -> FileStat:
+        """Sets permission bits; with `recursive` also of all that is below, links excepted."""
+        return self._io.ask(self._chmod(path, mode, recursive), FileStat)
+
+    def tree(
+        self,
+        path: str = ".",
+        *,
+        depth: int | None = None,
+        nodes: int | None = None,
+        timeout: float | None = None,
+        stat: bool = False,
+        hidden: bool = True,
+        sort: bool = False,
+    ) -> Tree:
+        """Everything below a directory: 20 levels, 10 000 entries and 5 s where nothing is said."""
+        request = tree_request(self._sandbox, path, depth, nodes, timeout, stat, hidden, sort)
+        return tree_of(self._io.call(request))
+
+    def search_names(
+        self,
+        pattern: str,
+        *,
+        kind: Literal["text", "glob", "regex"] = "text",
+        path: str = "",
+        case: Case = "smart",
+        depth: int | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+        hidden: bool = False,
+        ignored: bool = False,
+        sort: Order = "found",
+    ) -> Generator[NameRecord, None, None]:
+        """Files and directories by their names, as they are found; the last item is the end."""
+        request = names_request(
+            self._sandbox, pattern, kind=kind, path=path, case=case, depth=depth, limit=limit,
+            timeout=timeout, hidden=hidden, ignored=ignored, sort=sort,
+        )  # fmt: skip
+        return self._io.iterate(names(request))
+
+    def search_text(
+        self,
+        pattern: str,
+        *,
+        literal: bool = False,
+        path: str = "",
+        case: Case = "sensitive",
+        word: bool = False,
+        multiline: bool = False,
+        globs: Sequence[str] = (),
+        types: Sequence[str] = (),
+        before: int = 0,
+        after: int = 0,
+        hidden: bool = False,
+        ignored: bool = False,
+        max_per_file: int | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+        sort: Order = "found",
+    ) -> Generator[TextRecord, None, None]:
+        """Lines that match, as they are found; the last item is the end.
+
+        What ignore-files exclude and what begins with a dot is left out unless asked for.
+        """
+        request = text_request(
+            self._sandbox, pattern, literal=literal, path=path, case=case, word=word,
+            multiline=multiline, globs=globs, types=types, before=before, after=after,
+            hidden=hidden, ignored=ignored, max_per_file=max_per_file, limit=limit,
+            timeout=timeout, sort=sort,
+        )  # fmt: skip
+        return self._io.iterate(text(request))
+
+    def watch(
+        self,
+        path: str = ".",
+        *,
+        recursive: bool = True,
+        after: int | None = None,
+        exclude: Sequence[str] | None = None,
+    ) -> Generator[WatchEvent, None, None]:
+        """What happens below a directory, until `end`; goes on after a cut without a gap.
+
+        Begins with `ready`: what was done before it is there already. `reset` means that changes
+        may be missing, and that one must list again.
+        """
+        source = WatchSource(self._sandbox, path, recursive, after, exclude)
+        return self._io.iterate(resume(self._io.policy, source))
 
     def upload_archive(self, archive: Stdin, path: str = ".") -> None:
         """Unpacks an uncompressed tar archive into a directory, which is made if need be."""
@@ -239,6 +303,98 @@ class AsyncFiles(_FileRequests):
     async def remove(self, path: str, *, recursive: bool = False) -> None:
         """Deletes a file or an empty directory; with `recursive` all that is in it, too."""
         await self._io.call(self._remove(path, recursive))
+
+    async def copy(self, source: str, target: str, *, overwrite: bool = False) -> FileStat:
+        """Copies a file, a link or a whole tree, which appears when it is complete."""
+        return await self._io.ask(self._copy(source, target, overwrite), FileStat)
+
+    async def chmod(self, path: str, mode: int, *, recursive: bool = False) -> FileStat:
+        """Sets permission bits; with `recursive` also of all that is below, links excepted."""
+        return await self._io.ask(self._chmod(path, mode, recursive), FileStat)
+
+    async def tree(
+        self,
+        path: str = ".",
+        *,
+        depth: int | None = None,
+        nodes: int | None = None,
+        timeout: float | None = None,
+        stat: bool = False,
+        hidden: bool = True,
+        sort: bool = False,
+    ) -> Tree:
+        """Everything below a directory: 20 levels, 10 000 entries and 5 s where nothing is said."""
+        request = tree_request(self._sandbox, path, depth, nodes, timeout, stat, hidden, sort)
+        return tree_of(await self._io.call(request))
+
+    def search_names(
+        self,
+        pattern: str,
+        *,
+        kind: Literal["text", "glob", "regex"] = "text",
+        path: str = "",
+        case: Case = "smart",
+        depth: int | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+        hidden: bool = False,
+        ignored: bool = False,
+        sort: Order = "found",
+    ) -> AsyncGenerator[NameRecord, None]:
+        """Files and directories by their names, as they are found; the last item is the end."""
+        request = names_request(
+            self._sandbox, pattern, kind=kind, path=path, case=case, depth=depth, limit=limit,
+            timeout=timeout, hidden=hidden, ignored=ignored, sort=sort,
+        )  # fmt: skip
+        return self._io.iterate(names(request))
+
+    def search_text(
+        self,
+        pattern: str,
+        *,
+        literal: bool = False,
+        path: str = "",
+        case: Case = "sensitive",
+        word: bool = False,
+        multiline: bool = False,
+        globs: Sequence[str] = (),
+        types: Sequence[str] = (),
+        before: int = 0,
+        after: int = 0,
+        hidden: bool = False,
+        ignored: bool = False,
+        max_per_file: int | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+        sort: Order = "found",
+    ) -> AsyncGenerator[TextRecord, None]:
+        """Lines that match, as they are found; the last item is the end.
+
+        What ignore-files exclude and what begins with a dot is left out unless asked for.
+        """
+        request = text_request(
+            self._sandbox, pattern, literal=literal, path=path, case=case, word=word,
+            multiline=multiline, globs=globs, types=types, before=before, after=after,
+            hidden=hidden, ignored=ignored, max_per_file=max_per_file, limit=limit,
+            timeout=timeout, sort=sort,
+        )  # fmt: skip
+        return self._io.iterate(text(request))
+
+    def watch(
+        self,
+        path: str = ".",
+        *,
+        recursive: bool = True,
+        after: int | None = None,
+        exclude: Sequence[str] | None = None,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """What happens below a directory, until `end`; goes on after a cut without a gap.
+
+        Begins with `ready`: what was done before it is there already. `reset` means that changes
+        may be missing, and that one must list again.
+        """
+        source = WatchSource(self._sandbox, path, recursive, after, exclude)
+        return self._io.iterate(resume(self._io.policy, source))
 
     async def upload_archive(self, archive: AsyncStdin, path: str = ".") -> None:
         """Unpacks an uncompressed tar archive into a directory, which is made if need be."""

@@ -12,6 +12,7 @@ from .commands import AsyncCommands, Commands
 from .driver import AsyncDriver, SyncDriver
 from .effects import CREATE_SECONDS, Request, get, segment
 from .files import AsyncFiles, Files
+from .git import AsyncGit, Git
 from .models import Containment, Created, PostMortem, SandboxInfo, SandboxList, Stats
 from .notices import tell
 from .ports import AsyncPorts, Ports
@@ -123,6 +124,8 @@ class Sandbox(_SandboxRequests):
         self.commands = Commands(io, self._path)
         #: Read and write the workspace.
         self.files = Files(io, self._path, self.commands)
+        #: The repository in the workspace.
+        self.git = Git(io, self._path)
         #: Reach what listens inside.
         self.ports = Ports(io, self._path)
         #: Open a terminal, or attach to one.
@@ -249,6 +252,8 @@ class AsyncSandbox(_SandboxRequests):
         self.commands = AsyncCommands(io, self._path)
         #: Read and write the workspace.
         self.files = AsyncFiles(io, self._path, self.commands)
+        #: The repository in the workspace.
+        self.git = AsyncGit(io, self._path)
         #: Reach what listens inside.
         self.ports = AsyncPorts(io, self._path)
         #: Open a terminal, or attach to one.

@@ -37,6 +37,7 @@ const FEATURES: Features = Features {
 };
 
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WorkspaceHealth)]
 pub(super) struct Health {
     status: &'static str,
     workspace: String,
@@ -56,6 +57,7 @@ pub(super) async fn health(State(app): State<App>) -> ApiResult<Reply<Health>> {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WorkspaceCapabilities)]
 pub(super) struct Capabilities {
     version: &'static str,
     features: Features,
