@@ -11,7 +11,7 @@ fn main() {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets the directory"));
     let crates = own.parent().expect("crates/ holds this crate");
     let workspace = crates.parent().expect("the workspace holds crates/");
-    for source in ["runner", "rooted-fs", "channel", "protocol", "tar-stream"] {
+    for source in ["runner", "rooted-fs", "channel", "protocol", "tar-stream", "terminal"] {
         println!("cargo:rerun-if-changed={}", crates.join(source).display());
     }
     println!("cargo:rerun-if-changed={}", workspace.join("Cargo.lock").display());

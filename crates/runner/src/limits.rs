@@ -333,7 +333,11 @@ pub(crate) const MAX_WAITING_FINDINGS_BYTES: usize = 256 << 10;
 pub(crate) const MAX_IGNORE_FILE_BYTES: usize = 128 << 10;
 pub(crate) const MAX_IGNORE_BYTES: usize = 512 << 10;
 
-/// Files searched between two looks at the clock and at the reader.
+/// Directories with such files, or with a `.git`, whose rules hold at once in one search; those of
+/// others are not heeded. Each takes a few hundred bytes, whatever the files say.
+pub(crate) const MAX_IGNORE_NODES: usize = 8_192;
+
+/// Files searched, and entries looked at, between two looks at the clock and at the reader.
 pub(crate) const FILES_PER_LOOK: u32 = 32;
 
 /// Requests about Git that are worked on at once, and that wait for it; one more is refused with
@@ -391,8 +395,10 @@ pub(crate) const WATCH_SETTLE: Duration = Duration::from_millis(50);
 pub(crate) const WATCH_SETTLE_LONGEST: Duration = Duration::from_millis(500);
 pub(crate) const MAX_WATCH_PENDING: usize = 4_096;
 
-/// Directories listed, and the kernel's words taken, between two turns of other work.
+/// Directories listed and entries read of them, for all watches together, and the kernel's words
+/// taken, between two turns of other work.
 pub(crate) const WATCH_SCANS_PER_TURN: usize = 32;
+pub(crate) const WATCH_ENTRIES_PER_TURN: usize = 1_024;
 pub(crate) const WATCH_WORDS_PER_TURN: usize = 2_048;
 
 /// Names of directories that a watch may leave out.
