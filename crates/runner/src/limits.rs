@@ -169,8 +169,9 @@ pub(crate) const MAX_NAMED_PATHS: usize = 20;
 /// The longest text of such a path; longer ones are cut.
 pub(crate) const MAX_NAMED_PATH_CHARS: usize = 1_000;
 
-/// Entries, depth, bytes and time of one archive. Beyond them one that is made breaks off, or does
-/// not go deeper and says so, and one that is unpacked ends with `limit_reached`.
+/// Entries, depth, bytes and time of one archive. Beyond them one that is made breaks off, or leaves
+/// out what is deeper and the files that do not fit and says so, and one that is unpacked ends with
+/// `limit_reached`.
 pub(crate) const MAX_ARCHIVE_ENTRIES: u64 = 1_000_000;
 pub(crate) const MAX_ARCHIVE_DEPTH: usize = 256;
 pub(crate) const MAX_ARCHIVE_BYTES: u64 = 64 << 30;
@@ -266,6 +267,10 @@ pub(crate) const FINDINGS_PATIENCE: Duration = Duration::from_millis(10);
 
 /// Such pieces on their way to the reader; at the limit the work waits.
 pub(crate) const FINDINGS_AHEAD: usize = 4;
+
+/// How long such work waits for a reader that takes nothing, or for a client that sends nothing; then
+/// it ends, and whoever goes on is told that something is missing.
+pub(crate) const STANDSTILL: Duration = Duration::from_secs(60);
 
 /// Threads of one search; fewer where there are fewer processors, or none is to be had.
 pub(crate) const MAX_SEARCH_THREADS: usize = 8;

@@ -121,11 +121,12 @@ impl State {
         let marks = self.marks.of(cell.marks).to_vec();
         // Inserting moves what is behind it.
         let inserting = if self.modes.insert { self.cols / 8 } else { 0 };
-        let cost = 1 + marks.len() + inserting;
+        let width = usize::from(cell.width).max(1);
+        let cost = width + marks.len() + inserting;
         let count = count.min(self.cols).min(self.repeats / cost);
         self.repeats -= count * cost;
         for _ in 0..count {
-            self.put(cell.text, usize::from(cell.width).max(1));
+            self.put(cell.text, width);
             marks.iter().for_each(|mark| self.combine(*mark));
         }
         self.printed = false;

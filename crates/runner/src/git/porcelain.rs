@@ -181,7 +181,7 @@ mod tests {
             assert!(parse(odd, b"").entries.is_empty());
         }
         let oid = "0".repeat(40);
-        let cut = format!("? a\0002 R. N... 100644 100644 100644 {oid} {oid} R100 new\0ol");
+        let cut = format!("? a\02 R. N... 100644 100644 100644 {oid} {oid} R100 new\0ol");
         let parsed = parse(cut.as_bytes(), b"");
         assert_eq!((parsed.entries.len(), parsed.truncated), (1, true), "half of a rename");
         let many = b"? x\0".repeat(MAX_GIT_ENTRIES + 1);
