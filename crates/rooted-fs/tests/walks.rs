@@ -91,6 +91,9 @@ fn a_visitor_can_stop_and_pass_directories_over() {
     assert_eq!(top.0, 2);
 }
 
+/// The limit is the whole process's: tests that lower it take turns.
+static FEW_DESCRIPTORS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 /// Deeper than any path text can be, with something beside the way now and then.
 fn dig(play: &Playground, depth: usize) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -108,6 +111,7 @@ fn dig(play: &Playground, depth: usize) {
 
 #[test]
 fn five_thousand_levels_are_walked_and_not_copied_nor_changed() {
+    let _alone = FEW_DESCRIPTORS.lock().unwrap_or_else(|lock| lock.into_inner());
     let play = Playground::new();
     dig(&play, 5000);
     let before = getrlimit(Resource::Nofile);
@@ -134,6 +138,7 @@ fn five_thousand_levels_are_walked_and_not_copied_nor_changed() {
 
 #[test]
 fn nearly_a_thousand_levels_are_copied_and_changed_with_few_descriptors() {
+    let _alone = FEW_DESCRIPTORS.lock().unwrap_or_else(|lock| lock.into_inner());
     let play = Playground::new();
     dig(&play, 998);
     let before = getrlimit(Resource::Nofile);
