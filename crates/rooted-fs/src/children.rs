@@ -10,7 +10,9 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use rustix::fs::{AtFlags, FileType, OFlags, RawDir, ResolveFlags, fstat, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, FileType, OFlags, RawDir, RawDirEntry, ResolveFlags, fstat, readlinkat, statat,
+};
 use rustix::io::Errno;
 use sandbank_protocol::{FileKind, FileStat};
 
@@ -30,29 +32,56 @@ impl Directory {
         let mut buffer = [MaybeUninit::uninit(); DIRECTORY_BUFFER_BYTES];
         let mut reader = RawDir::new(&self.fd, &mut buffer);
         while let Some(entry) = reader.next() {
-            let entry = match entry {
-                Err(Errno::INTR) => continue,
-                entry => entry.at(&self.path)?,
-            };
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if matches!(name.as_bytes(), b"." | b"..") {
-                continue;
-            }
-            let kind = match entry.file_type() {
-                FileType::RegularFile => FileKind::File,
-                FileType::Directory => FileKind::Directory,
-                FileType::Symlink => FileKind::Symlink,
-                FileType::Unknown => match self.stat(name)? {
-                    Some(stat) => stat.kind,
-                    None => continue,
-                },
-                _ => FileKind::Other,
-            };
-            if each(name, kind).is_break() {
+            if self.tell(entry, &mut each)?.is_break() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// The same for some entries, from where the call before it stopped; whether there may be more.
+    pub fn each_of_some(
+        &self,
+        mut each: impl FnMut(&OsStr, FileKind),
+    ) -> Result<bool, RootedError> {
+        let mut buffer = [MaybeUninit::uninit(); DIRECTORY_BUFFER_BYTES];
+        let mut reader = RawDir::new(&self.fd, &mut buffer);
+        while let Some(entry) = reader.next() {
+            let _ = self.tell(entry, &mut |name: &OsStr, kind| {
+                each(name, kind);
+                ControlFlow::Continue(())
+            })?;
+            if reader.is_buffer_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn tell(
+        &self,
+        entry: Result<RawDirEntry<'_>, Errno>,
+        each: &mut impl FnMut(&OsStr, FileKind) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, RootedError> {
+        let entry = match entry {
+            Err(Errno::INTR) => return Ok(ControlFlow::Continue(())),
+            entry => entry.at(&self.path)?,
+        };
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if matches!(name.as_bytes(), b"." | b"..") {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let kind = match entry.file_type() {
+            FileType::RegularFile => FileKind::File,
+            FileType::Directory => FileKind::Directory,
+            FileType::Symlink => FileKind::Symlink,
+            FileType::Unknown => match self.stat(name)? {
+                Some(stat) => stat.kind,
+                None => return Ok(ControlFlow::Continue(())),
+            },
+            _ => FileKind::Other,
+        };
+        Ok(each(name, kind))
     }
 
     /// Of the entry itself, links not followed; none when it is gone by now.
@@ -162,5 +191,23 @@ mod tests {
         for refused in ["away", "near", "away/secret", "dir", "../x"] {
             assert!(top.open_file(refused.as_ref()).is_err(), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_directory_is_read_in_parts_that_make_a_whole() {
+        let temporary = tempfile::tempdir().unwrap();
+        for number in 0..3_000 {
+            std::fs::write(temporary.path().join(format!("file-{number}")), "").unwrap();
+        }
+        let root = Root::open(temporary.path(), [""; 0]).unwrap();
+        let top = root.open_directory(&RelPath::root()).unwrap();
+        let (mut found, mut parts) = (std::collections::BTreeSet::new(), 0);
+        let mut more = true;
+        while more {
+            parts += 1;
+            more = top.each_of_some(|name, _| assert!(found.insert(name.to_owned()))).unwrap();
+        }
+        assert_eq!(found.len(), 3_000);
+        assert!(parts > 2, "all came at once");
     }
 }

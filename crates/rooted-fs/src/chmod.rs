@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use sandbank_protocol::{FileKind, FileStat};
 
 use crate::error::At;
-use crate::limits::MAX_TREE_ENTRIES;
+use crate::limits::{MAX_TREE_ENTRIES, MAX_TREE_LEVELS};
 use crate::resolve::open_below;
 use crate::stat::Links;
 use crate::{Directory, Order, RelPath, Root, RootedError, Visit, Visitor, walk};
@@ -69,8 +69,11 @@ struct Change<'w> {
 }
 
 impl Visitor for Change<'_> {
-    fn entry(&mut self, dir: &Directory, _: usize, name: &OsStr, kind: FileKind) -> Visit {
+    fn entry(&mut self, dir: &Directory, depth: usize, name: &OsStr, kind: FileKind) -> Visit {
         self.entries += 1;
+        if depth > MAX_TREE_LEVELS {
+            return self.failed(RootedError::TooDeep(dir.path.clone()));
+        }
         if self.entries > MAX_TREE_ENTRIES {
             return self.failed(RootedError::TooWide(dir.path.clone()));
         }

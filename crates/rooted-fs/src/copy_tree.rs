@@ -9,7 +9,7 @@ use sandbank_protocol::FileKind;
 use crate::copy::copy_file;
 use crate::descent::{Descent, Identity, identity};
 use crate::error::At;
-use crate::limits::MAX_TREE_ENTRIES;
+use crate::limits::{MAX_TREE_ENTRIES, MAX_TREE_LEVELS};
 use crate::{Directory, Order, RootedError, Visit, Visitor, walk};
 
 /// Copies everything below `from`. Whatever fails ends it; what has been copied stays.
@@ -40,8 +40,11 @@ impl Visitor for TreeCopy<'_> {
         self.note(entered)
     }
 
-    fn entry(&mut self, dir: &Directory, _: usize, name: &OsStr, kind: FileKind) -> Visit {
-        let copied = self.copy(dir, name, kind);
+    fn entry(&mut self, dir: &Directory, depth: usize, name: &OsStr, kind: FileKind) -> Visit {
+        let copied = match depth > MAX_TREE_LEVELS {
+            true => Err(RootedError::TooDeep(dir.path.clone())),
+            false => self.copy(dir, name, kind),
+        };
         self.note(copied)
     }
 

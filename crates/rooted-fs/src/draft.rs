@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{
     AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, mkdirat, renameat_with, statat, symlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use sandbank_protocol::{FileKind, FileStat};
@@ -39,8 +40,7 @@ impl Draft {
         path: &RelPath,
         target: &OsStr,
     ) -> Result<Self, RootedError> {
-        let temporary = named(|name| symlinkat(target, &parent, name)).at(path)?;
-        Ok(Self::new(parent, temporary, path))
+        Self::of(parent, path, |parent, name| symlinkat(target, parent, name))
     }
 
     /// Of a directory that nobody else may look into yet.
@@ -84,6 +84,8 @@ impl Draft {
             }
         };
         renameat_with(parent, temporary, parent, name, flags).at(path)?;
+        // A rename onto another name of the same file does nothing, and leaves both.
+        let _ = unlinkat(parent, temporary, AtFlags::empty());
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).at(path);
         self.temporary = None;
         stat.map(|stat| describe(&stat))

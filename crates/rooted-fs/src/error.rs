@@ -43,6 +43,9 @@ pub enum RootedError {
     /// More entries than an operation takes, or than can be remembered.
     #[error("there is too much in {0}")]
     TooWide(RelPath),
+    /// More directories within each other than an operation goes down.
+    #[error("directories are too deep within each other at {0}")]
+    TooDeep(RelPath),
     /// Nobody waits for the result any more.
     #[error("the work on {0} was given up")]
     Abandoned(RelPath),
@@ -72,6 +75,7 @@ impl RootedError {
             | Self::Contended(path)
             | Self::Changed(path)
             | Self::TooWide(path)
+            | Self::TooDeep(path)
             | Self::Abandoned(path)
             | Self::TooManyOpenFiles(path)
             | Self::Kernel { path, .. } => Some(path),

@@ -22,7 +22,7 @@ pub enum Expected {
 }
 
 impl Root {
-    /// Fails as [`RootedError::Changed`] unless it is there.
+    /// Fails as [`RootedError::Changed`] unless what is there is what was expected.
     ///
     /// Between this and a change that follows at once only the sandbox itself can come.
     pub fn require(&self, path: &RelPath, expected: &Expected) -> Result<(), RootedError> {

@@ -36,6 +36,10 @@ pub(crate) const WALK_NAMES_BYTES: usize = 64 << 20;
 /// [`crate::RootedError::TooWide`].
 pub(crate) const MAX_TREE_ENTRIES: u64 = 1_000_000;
 
+/// Directories within each other in one copy or one change of modes; beyond it the operation fails as
+/// [`crate::RootedError::TooDeep`]. Each of them has its whole path in memory.
+pub(crate) const MAX_TREE_LEVELS: usize = 1_000;
+
 /// Bytes copied between two looks whether the copy is still wanted.
 pub(crate) const COPY_BYTES_PER_LOOK: u64 = 8 << 20;
 

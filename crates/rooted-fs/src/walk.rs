@@ -3,7 +3,7 @@
 //! A directory is read to its end before anything in it is entered, so that little is open at a
 //! time. What cannot be entered is told and passed over; links and other mounts are never entered.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 
@@ -153,6 +153,9 @@ fn stop_only(visit: Visit) -> ControlFlow<()> {
     if visit == Visit::Stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
+/// What a name to be sorted takes beside its text: its place in the list, and the allocator's part.
+const SORTED_NAME_BYTES: usize = size_of::<(OsString, FileKind)>() + 32;
+
 /// What reading a directory came to, unless the visitor stopped it.
 type Read = ControlFlow<(), Result<(), RootedError>>;
 
@@ -197,7 +200,7 @@ fn sorted(
     let mut all = Vec::new();
     let mut bytes = 0;
     let read = dir.each(|name, kind| {
-        bytes += name.len() + 2;
+        bytes += name.len() + SORTED_NAME_BYTES;
         if bytes > room {
             return ControlFlow::Break(());
         }

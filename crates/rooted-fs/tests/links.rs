@@ -141,3 +141,18 @@ fn a_dangling_link_is_missing_not_made() {
     assert!(matches!(made, Err(RootedError::NotFound(_))), "{made:?}");
     assert!(!play.inside("nowhere").exists());
 }
+
+#[test]
+fn a_hard_link_onto_another_name_of_the_same_file_leaves_nothing_behind() {
+    let play = Playground::new();
+    play.write("a", b"content");
+    for _ in 0..2 {
+        play.root.hardlink(&play.path("b"), &play.path("a")).unwrap();
+    }
+    let mut names: Vec<_> = std::fs::read_dir(play.inside(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["a", "b"]);
+}

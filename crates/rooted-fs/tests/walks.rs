@@ -91,6 +91,9 @@ fn a_visitor_can_stop_and_pass_directories_over() {
     assert_eq!(top.0, 2);
 }
 
+/// The limit is the whole process's: tests that lower it take turns.
+static FEW_DESCRIPTORS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 /// Deeper than any path text can be, with something beside the way now and then.
 fn dig(play: &Playground, depth: usize) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -107,7 +110,8 @@ fn dig(play: &Playground, depth: usize) {
 }
 
 #[test]
-fn five_thousand_levels_are_walked_and_copied_with_few_descriptors() {
+fn five_thousand_levels_are_walked_and_not_copied_nor_changed() {
+    let _alone = FEW_DESCRIPTORS.lock().unwrap_or_else(|lock| lock.into_inner());
     let play = Playground::new();
     dig(&play, 5000);
     let before = getrlimit(Resource::Nofile);
@@ -120,14 +124,34 @@ fn five_thousand_levels_are_walked_and_copied_with_few_descriptors() {
         sandbank_rooted_fs::Overwrite::No,
         &|| true,
     );
-    let again = self::seen(&play, "copy", Order::Found);
-    let changed = play.root.chmod(&play.path("copy"), 0o711, true, &|| true);
-    let removed = ["deep", "copy"].map(|name| play.root.remove_all(&play.path(name)));
+    let changes = [0o711, 0o400]
+        .map(|mode| play.root.chmod(&play.path("deep"), mode, true, &|| true).unwrap_err());
+    let left = fs::read_dir(play.inside("")).unwrap().count();
+    let removed = play.root.remove_all(&play.path("deep"));
     setrlimit(Resource::Nofile, before).unwrap();
     assert_eq!((seen.paths.len(), seen.deepest), (5100, 5000));
     assert!(seen.failures.is_empty(), "{:?}", seen.failures);
+    assert!(matches!(copied, Err(RootedError::TooDeep(_))));
+    assert!(changes.iter().all(|error| matches!(error, RootedError::TooDeep(_))));
+    assert_eq!((left, removed), (1, Ok(())), "of the copy nothing is left");
+}
+
+#[test]
+fn nearly_a_thousand_levels_are_copied_and_changed_with_few_descriptors() {
+    let _alone = FEW_DESCRIPTORS.lock().unwrap_or_else(|lock| lock.into_inner());
+    let play = Playground::new();
+    dig(&play, 998);
+    let before = getrlimit(Resource::Nofile);
+    let few = Rlimit { current: Some(256), maximum: before.maximum };
+    setrlimit(Resource::Nofile, few).unwrap();
+    let overwrite = sandbank_rooted_fs::Overwrite::No;
+    let copied = play.root.copy(&play.path("deep"), &play.path("copy"), overwrite, &|| true);
+    let again = seen(&play, "copy", Order::Found);
+    let changed = play.root.chmod(&play.path("copy"), 0o711, true, &|| true);
+    let removed = ["deep", "copy"].map(|name| play.root.remove_all(&play.path(name)));
+    setrlimit(Resource::Nofile, before).unwrap();
     assert_eq!(copied.unwrap().kind, FileKind::Directory);
-    assert_eq!((again.paths.len(), again.deepest), (5100, 5000));
+    assert_eq!((again.paths.len(), again.deepest), (1018, 998));
     assert_eq!(changed.unwrap().mode, 0o711);
     assert_eq!(removed, [Ok(()), Ok(())]);
 }

@@ -169,8 +169,9 @@ pub(crate) const MAX_NAMED_PATHS: usize = 20;
 /// The longest text of such a path; longer ones are cut.
 pub(crate) const MAX_NAMED_PATH_CHARS: usize = 1_000;
 
-/// Entries, depth, bytes and time of one archive. Beyond them one that is made breaks off, or does
-/// not go deeper and says so, and one that is unpacked ends with `limit_reached`.
+/// Entries, depth, bytes and time of one archive. Beyond them one that is made breaks off, or leaves
+/// out what is deeper and the files that do not fit and says so, and one that is unpacked ends with
+/// `limit_reached`.
 pub(crate) const MAX_ARCHIVE_ENTRIES: u64 = 1_000_000;
 pub(crate) const MAX_ARCHIVE_DEPTH: usize = 256;
 pub(crate) const MAX_ARCHIVE_BYTES: u64 = 64 << 30;
@@ -267,6 +268,10 @@ pub(crate) const FINDINGS_PATIENCE: Duration = Duration::from_millis(10);
 /// Such pieces on their way to the reader; at the limit the work waits.
 pub(crate) const FINDINGS_AHEAD: usize = 4;
 
+/// How long such work waits for a reader that takes nothing, or for a client that sends nothing; then
+/// it ends, and whoever goes on is told that something is missing.
+pub(crate) const STANDSTILL: Duration = Duration::from_secs(60);
+
 /// Threads of one search; fewer where there are fewer processors, or none is to be had.
 pub(crate) const MAX_SEARCH_THREADS: usize = 8;
 
@@ -333,7 +338,11 @@ pub(crate) const MAX_WAITING_FINDINGS_BYTES: usize = 256 << 10;
 pub(crate) const MAX_IGNORE_FILE_BYTES: usize = 128 << 10;
 pub(crate) const MAX_IGNORE_BYTES: usize = 512 << 10;
 
-/// Files searched between two looks at the clock and at the reader.
+/// Directories with such files, or with a `.git`, whose rules hold at once in one search; those of
+/// others are not heeded. Each takes a few hundred bytes, whatever the files say.
+pub(crate) const MAX_IGNORE_NODES: usize = 8_192;
+
+/// Files searched, and entries looked at, between two looks at the clock and at the reader.
 pub(crate) const FILES_PER_LOOK: u32 = 32;
 
 /// Requests about Git that are worked on at once, and that wait for it; one more is refused with
@@ -391,8 +400,10 @@ pub(crate) const WATCH_SETTLE: Duration = Duration::from_millis(50);
 pub(crate) const WATCH_SETTLE_LONGEST: Duration = Duration::from_millis(500);
 pub(crate) const MAX_WATCH_PENDING: usize = 4_096;
 
-/// Directories listed, and the kernel's words taken, between two turns of other work.
+/// Directories listed and entries read of them, for all watches together, and the kernel's words
+/// taken, between two turns of other work.
 pub(crate) const WATCH_SCANS_PER_TURN: usize = 32;
+pub(crate) const WATCH_ENTRIES_PER_TURN: usize = 1_024;
 pub(crate) const WATCH_WORDS_PER_TURN: usize = 2_048;
 
 /// Names of directories that a watch may leave out.

@@ -1,6 +1,6 @@
 //! PID 1 of every sandbox: commands, files, tunnels, over one multiplexed channel.
 //!
-//! One thread does everything. It never trusts the workload, and never exits because of it.
+//! One thread serves everybody; what takes long, such as a search, has threads of its own. It never trusts the workload, and never exits because of it.
 
 #![allow(unsafe_code, reason = "clone, privileges and cgroup placement need raw system calls")]
 

@@ -7,7 +7,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
@@ -19,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use crate::http::RunnerBody;
 use crate::limits::{
     FINDINGS_AHEAD, FINDINGS_BYTES, FINDINGS_PATIENCE, MAX_OFFLOADED, OFFLOAD_STACK_BYTES,
+    STANDSTILL,
 };
 
 /// The places for it.
@@ -39,6 +41,8 @@ pub(crate) struct Gone;
 #[derive(Debug)]
 pub(crate) struct Findings {
     chunks: mpsc::Sender<io::Result<Bytes>>,
+    /// The reader stood still for too long: it is told so, should it go on.
+    stood_still: Arc<AtomicBool>,
     pending: Vec<u8>,
     sent: Instant,
 }
@@ -50,12 +54,26 @@ impl Offload {
         name: &str,
         work: impl FnOnce(Findings) + Send + 'static,
     ) -> Result<RunnerBody, Fault> {
-        let place = self.place()?;
+        let place = Arc::new(self.place()?);
         let (sender, mut receiver) = mpsc::channel(FINDINGS_AHEAD);
-        thread(name, move || work(Findings::new(sender)))?;
+        let stood_still = Arc::new(AtomicBool::new(false));
+        let findings = Findings::new(sender, stood_still.clone());
+        // A place is free again when the work has ended, which may be later than the reader left.
+        let worker = place.clone();
+        thread(name, move || {
+            work(findings);
+            drop(worker);
+        })?;
         let chunks = futures_util::stream::poll_fn(move |context| {
             let _held = &place;
-            receiver.poll_recv(context).map(|chunk| chunk.map(|data| data.map(Frame::data)))
+            receiver.poll_recv(context).map(|chunk| match chunk {
+                Some(data) => Some(data.map(Frame::data)),
+                None if stood_still.swap(false, Ordering::Acquire) => {
+                    let message = format!("nobody read on for {STANDSTILL:?}");
+                    Some(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
+                }
+                None => None,
+            })
         });
         Ok(StreamBody::new(chunks).boxed_unsync())
     }
@@ -66,10 +84,11 @@ impl Offload {
         name: &str,
         work: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
-        let _place = self.place()?;
+        let place = self.place()?;
         let (sender, receiver) = oneshot::channel();
         thread(name, move || {
             let answer = work(&|| !sender.is_closed());
+            drop(place);
             let _ = sender.send(answer);
         })?;
         let lost = |_| Err(Fault::new(FaultCode::Internal, "the work ended without an answer"));
@@ -92,14 +111,19 @@ pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result
     })
 }
 
+/// Between two looks at a channel, shorter at first.
+pub(crate) fn next_pause(before: Duration) -> Duration {
+    (before * 2).clamp(Duration::from_micros(100), Duration::from_millis(20))
+}
+
 impl Findings {
-    fn new(chunks: mpsc::Sender<io::Result<Bytes>>) -> Self {
-        Self { chunks, pending: Vec::new(), sent: Instant::now() }
+    fn new(chunks: mpsc::Sender<io::Result<Bytes>>, stood_still: Arc<AtomicBool>) -> Self {
+        Self { chunks, stood_still, pending: Vec::new(), sent: Instant::now() }
     }
 
     /// For another thread of the same work. Lines stay whole; whose come first is open.
     pub(crate) fn for_another_thread(&self) -> Self {
-        Self::new(self.chunks.clone())
+        Self::new(self.chunks.clone(), self.stood_still.clone())
     }
 
     /// Whether nobody reads on, for work that finds nothing for long.
@@ -141,13 +165,33 @@ impl Findings {
             return if self.is_unread() { Err(Gone) } else { Ok(()) };
         }
         let full = std::mem::replace(&mut self.pending, Vec::with_capacity(FINDINGS_BYTES));
-        self.chunks.blocking_send(Ok(full.into())).map_err(|_| Gone)
+        self.deliver(Ok(full.into()))
+    }
+
+    /// Once there is room. A reader that makes none for long is as good as gone.
+    fn deliver(&self, mut chunk: io::Result<Bytes>) -> Result<(), Gone> {
+        let began = Instant::now();
+        let mut pause = Duration::ZERO;
+        loop {
+            chunk = match self.chunks.try_send(chunk) {
+                Ok(()) => return Ok(()),
+                Err(mpsc::error::TrySendError::Closed(_)) => return Err(Gone),
+                Err(mpsc::error::TrySendError::Full(chunk)) => chunk,
+            };
+            // What was left out once is missing: nothing follows it.
+            if self.stood_still.load(Ordering::Acquire) || began.elapsed() >= STANDSTILL {
+                self.stood_still.store(true, Ordering::Release);
+                return Err(Gone);
+            }
+            pause = next_pause(pause);
+            std::thread::sleep(pause);
+        }
     }
 
     /// Breaks the response off, so that nobody takes a part for the whole.
     pub(crate) fn fail(mut self, error: io::Error) {
         if self.send().is_ok() {
-            let _ = self.chunks.blocking_send(Err(error));
+            let _ = self.deliver(Err(error));
         }
     }
 }
@@ -184,7 +228,36 @@ mod tests {
             .map(|line| line["number"].as_u64().unwrap())
             .collect();
         assert!(numbers.iter().copied().eq(0..50_000));
-        assert_eq!(offload.0.available_permits(), MAX_OFFLOADED);
+        while offload.0.available_permits() != MAX_OFFLOADED {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_place_is_free_again_when_its_work_has_ended_and_not_when_its_reader_has_left() {
+        let offload = Offload::default();
+        let (go, wait) = channel::<()>();
+        let body = offload.begin("test", move |_findings| wait.recv().unwrap()).unwrap();
+        drop(body);
+        assert_eq!(offload.0.available_permits(), MAX_OFFLOADED - 1);
+        go.send(()).unwrap();
+        while offload.0.available_permits() != MAX_OFFLOADED {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_stood_still_is_told_that_something_is_missing() {
+        let (told, ended) = channel();
+        let body = Offload::default().begin("test", move |mut findings| {
+            // As if the time were over.
+            findings.stood_still.store(true, Ordering::Release);
+            while findings.bytes(&[b'x'; FINDINGS_BYTES]).is_ok() {}
+            drop(findings);
+            told.send(()).unwrap();
+        });
+        tokio::task::spawn_blocking(move || ended.recv().unwrap()).await.unwrap();
+        assert!(body.unwrap().collect().await.is_err());
     }
 
     #[tokio::test]
@@ -207,7 +280,10 @@ mod tests {
         let Err(fault) = offload.begin("test", endless) else { panic!("one too many") };
         assert_eq!(fault.code, FaultCode::LimitReached);
         bodies.pop();
-        assert!(offload.begin("test", endless).is_ok());
+        // Once the work has noticed.
+        while offload.begin("test", endless).is_err() {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

@@ -379,3 +379,80 @@ async fn names_that_are_swapped_while_archives_are_made_and_unpacked_never_lead_
     let names = fs::read_dir(beside).unwrap().count();
     assert_eq!(names, 3, "the workspace, the canary and the runner's socket");
 }
+
+/// As `literal_entry`, with a mode.
+fn directory_entry(name: &str, mode: u32) -> Vec<u8> {
+    let mut entry = literal_entry(EntryType::Directory, name, "", b"");
+    let mut header = tar::Header::from_byte_slice(&entry[..512]).clone();
+    header.set_mode(mode);
+    header.set_cksum();
+    entry[..512].copy_from_slice(header.as_bytes());
+    entry
+}
+
+fn mode_of(runner: &LiveRunner, path: &str) -> u32 {
+    fs::metadata(runner.inside(path)).unwrap().mode() & 0o777
+}
+
+#[tokio::test]
+async fn the_last_mode_of_a_directory_counts_in_whatever_order_they_come() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let made = [
+        directory_entry("a/b/", 0o511),
+        directory_entry("a/", 0o500),
+        directory_entry("a/c/", 0o700),
+        directory_entry("a/b/", 0o750),
+        directory_entry("a/d/", 0o700),
+        directory_entry("a/d/", 0o755),
+        literal_entry(EntryType::Regular, "a/b/file", "", b"x"),
+    ];
+    client.unpack("p", full_body(literal_tar(&made))).await.unwrap();
+    let modes = ["p/a", "p/a/b", "p/a/c", "p/a/d"].map(|path| mode_of(&runner, path));
+    assert_eq!(modes, [0o500, 0o750, 0o700, 0o755]);
+}
+
+#[tokio::test]
+async fn directories_have_their_modes_though_a_later_entry_was_refused() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let made =
+        [directory_entry("private/", 0o700), literal_entry(EntryType::Regular, "../out", "", b"x")];
+    let refused = refusal(client.unpack("p", full_body(literal_tar(&made))).await);
+    assert_eq!(refused.code, FaultCode::OutsideWorkspace);
+    assert_eq!(mode_of(&runner, "p/private"), 0o700);
+}
+
+#[tokio::test]
+async fn a_compressed_archive_whose_checksum_is_wrong_is_damaged() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let plain = literal_tar(&[literal_entry(EntryType::Regular, "file", "", b"content")]);
+    let mut gzip =
+        Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    gzip.stdin.take().unwrap().write_all(&plain).unwrap();
+    let mut bytes = gzip.wait_with_output().unwrap().stdout;
+    let whole = client.unpack("whole", full_body(bytes.clone())).await.unwrap();
+    assert_eq!(whole.entries, 1);
+    let checksum = bytes.len() - 8;
+    bytes[checksum] ^= 1;
+    let damaged = refusal(client.unpack("wrong", full_body(bytes.clone())).await);
+    bytes.truncate(checksum);
+    let short = refusal(client.unpack("short", full_body(bytes)).await);
+    assert_eq!((damaged.code, short.code), (FaultCode::Invalid, FaultCode::Invalid));
+}
+
+#[tokio::test]
+async fn a_file_that_is_more_than_an_archive_holds_is_left_out_and_told() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    fs::create_dir(runner.inside("src")).unwrap();
+    fs::write(runner.inside("src/small"), "x").unwrap();
+    // All of it is a hole.
+    let huge = fs::File::create(runner.inside("src/huge")).unwrap();
+    huge.set_len(65 << 30).unwrap();
+    let archive = packed(&client, "src").await;
+    let found = report(&archive);
+    assert_eq!((found.entries, found.skipped.paths), (1, vec!["src/huge".to_owned()]));
+    assert!(entries(&archive).contains_key(&b"small"[..]));
+}

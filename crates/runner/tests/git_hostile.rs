@@ -278,22 +278,70 @@ async fn a_git_that_hangs_is_ended_in_time_with_all_it_started() {
     let stage = GitPaths { all: true, ..GitPaths::default() };
     assert_eq!(fault_code(client.git_stage(&stage).await), FaultCode::TimedOut);
     assert_eq!(sleeping(8301), 0, "something outlived its request");
+    assert!(!runner.inside(".git/index.lock").exists(), "it left its lock");
     assert!(client.git_status(&StatusQuery::default()).await.unwrap().repository.is_repository);
 }
 
 #[tokio::test]
-async fn nothing_goes_on_that_nobody_waits_for() {
+async fn a_change_is_brought_to_its_end_though_nobody_waits_for_it() {
     let runner = LiveRunner::start();
     let client = runner.client().await;
-    hang(&runner.inside(""), 8302);
-    let stage = GitPaths { all: true, ..GitPaths::default() };
+    let top = runner.inside("");
+    repository(&top);
+    let (begun, go) = (top.join("begun"), top.join("go"));
+    let wait = format!(
+        "#!/bin/sh\ntouch {}\nuntil [ -e {} ]; do sleep 0.05; done\nexec cat\n",
+        begun.display(),
+        go.display()
+    );
+    executable(&top.join("wait"), &wait);
+    write(&top, ".gitattributes", "a.txt filter=wait\n");
+    set(&top, "filter.wait.clean", top.join("wait").to_str().unwrap());
+    write(&top, "a.txt", "changed\n");
+    let stage = GitPaths { paths: vec!["a.txt".into()], ..GitPaths::default() };
     let asking = tokio::spawn({
         let client = client.clone();
         async move { client.git_stage(&stage).await }
     });
-    wait_for("both sleep", async || sleeping(8302) == 2).await;
+    wait_for("the filter runs", async || begun.exists()).await;
     asking.abort();
-    wait_for("nothing is left", async || sleeping(8302) == 0).await;
+    assert!(asking.await.unwrap_err().is_cancelled());
+    // Whoever asks after that is answered when the runner knows that the other one has left.
+    client.git_log(&LogQuery::default()).await.unwrap();
+    std::fs::write(&go, "").unwrap();
+    let staged = async || !git(&top, &["diff", "--cached", "--name-only"]).is_empty();
+    wait_for("it is staged", staged).await;
+    wait_for("no lock is left", async || !top.join(".git/index.lock").exists()).await;
+}
+
+/// Programs at work on this repository.
+fn working_on(top: &Path) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let wanted = format!("--git-dir={}", top.canonicalize().unwrap().display());
+    let is_wanted = |pid: &u32| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(&wanted))
+    };
+    pids.filter(is_wanted).count()
+}
+
+#[tokio::test]
+async fn no_look_goes_on_that_nobody_waits_for() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let top = runner.inside("");
+    repository(&top);
+    std::fs::remove_file(top.join(".git/index")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(top.join(".git/index")).status();
+    assert!(made.unwrap().success());
+    let asking = tokio::spawn({
+        let client = client.clone();
+        async move { client.git_status(&StatusQuery::default()).await }
+    });
+    wait_for("it waits for its index", async || working_on(&top) == 1).await;
+    asking.abort();
+    wait_for("nothing is left", async || working_on(&top) == 0).await;
 }
 
 #[tokio::test]

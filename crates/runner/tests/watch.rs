@@ -427,3 +427,56 @@ async fn names_of_any_bytes_are_told_exactly() {
     let events = listener.until("line\nend").await;
     assert_eq!(events[0].path_hex.as_deref(), Some("6e6fff74657874"));
 }
+
+#[tokio::test]
+async fn a_watch_whose_parent_was_moved_ends_and_a_new_one_is_of_what_is_there_now() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    std::fs::create_dir_all(runner.inside("a/b")).unwrap();
+    let mut before = Listener::start(&client, "a/b").await;
+    std::fs::rename(runner.inside("a"), runner.inside("c")).unwrap();
+    std::fs::create_dir_all(runner.inside("a/b")).unwrap();
+    let mut after = Listener::start(&client, "a/b").await;
+    mark(&runner, "c/b/old");
+    mark(&runner, "a/b/new");
+    assert_eq!(after.told("a/b/new").await, []);
+    let reset = before.next().await;
+    assert_eq!(reset.kind, K::Reset, "{reset:?}");
+    assert_eq!(reset.reason.as_deref(), Some("the watched directory was removed or moved"));
+    assert_eq!(before.next().await.kind, K::End);
+}
+
+#[tokio::test]
+async fn what_happens_in_a_directory_that_moved_with_its_parent_is_not_told_as_the_old_place() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    std::fs::create_dir_all(runner.inside("a/b")).unwrap();
+    let mut listener = Listener::start(&client, "a/b").await;
+    std::fs::rename(runner.inside("a"), runner.inside("c")).unwrap();
+    mark(&runner, "c/b/file");
+    let kinds = [listener.next().await.kind, listener.next().await.kind];
+    assert_eq!(kinds, [K::Reset, K::End], "{:?}", listener.heard);
+}
+
+#[tokio::test]
+async fn a_directory_with_more_than_is_told_comes_as_a_reset() {
+    let runner = LiveRunner::start();
+    let client = runner.client().await;
+    let outside = runner.inside("").parent().unwrap().join("wide");
+    std::fs::create_dir(&outside).unwrap();
+    for number in 0..20_000 {
+        std::fs::write(outside.join(number.to_string()), "").unwrap();
+    }
+    let mut listener = Listener::start(&client, ".").await;
+    std::fs::rename(&outside, runner.inside("wide")).unwrap();
+    loop {
+        let event = listener.next().await;
+        if event.kind == K::Reset {
+            let reason = event.reason.unwrap_or_default();
+            assert!(reason.contains("more came at once"), "{reason}");
+            break;
+        }
+    }
+    mark(&runner, "wide/another");
+    listener.until("wide/another").await;
+}

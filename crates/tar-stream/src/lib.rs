@@ -106,7 +106,8 @@ impl<R: Skip> TarStream<R> {
         loop {
             self.finish_entry()?;
             let Some(header) = self.read_header()? else {
-                let dangling = extension.pax_seen || extension.path.is_some();
+                let dangling =
+                    extension.pax_seen || extension.path.is_some() || extension.link.is_some();
                 return if dangling { Err(TarError::Truncated) } else { Ok(None) };
             };
             let size = header.entry_size().map_err(|_| TarError::Header)?;
@@ -336,4 +337,44 @@ fn check_global(records: &[u8]) -> Result<(), TarError> {
         "path" | "linkpath" | "size" => Err(TarError::Ambiguous("a name or size for all entries")),
         _ => Ok(()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bytes(io::Cursor<Vec<u8>>);
+
+    impl Read for Bytes {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(buffer)
+        }
+    }
+
+    impl Skip for Bytes {}
+
+    #[test]
+    fn a_name_that_no_entry_follows_is_a_shortened_archive() {
+        for kind in [EntryType::GNULongName, EntryType::GNULongLink] {
+            let mut header = Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_size(5);
+            header.set_cksum();
+            let mut archive = header.as_bytes().to_vec();
+            archive.extend_from_slice(b"name\0");
+            archive.resize(1024, 0);
+            let named = archive.clone();
+            archive.resize(2048, 0);
+            let read =
+                |bytes: Vec<u8>| TarStream::new(Bytes(io::Cursor::new(bytes)), true).next_entry();
+            assert!(matches!(read(archive), Err(TarError::Truncated)), "{kind:?}");
+            let mut file = Header::new_gnu();
+            file.set_path("x").expect("it is short");
+            file.set_mode(0o644);
+            file.set_size(0);
+            file.set_cksum();
+            let whole = [&named[..], file.as_bytes(), &[0; 1024]].concat();
+            assert!(matches!(read(whole), Ok(Some(_))), "{kind:?}");
+        }
+    }
 }

@@ -16,6 +16,11 @@ pub(crate) const MAX_MARKED_CELLS: usize = 16_384;
 /// Combining characters of a cell; further ones are not shown.
 pub(crate) const MAX_MARKS: usize = 7;
 
+/// What repeating a character may cost (REP), in cells: so much for each byte of output, and so much
+/// that was not used before. A repetition beyond it is cut short, which no program that draws meets.
+pub(crate) const REPEATS_PER_BYTE: usize = 16;
+pub(crate) const MAX_REPEATS_SAVED: usize = 64 << 10;
+
 /// Titles a program can put aside; above it the oldest is forgotten.
 pub(crate) const MAX_TITLES: usize = 10;
 

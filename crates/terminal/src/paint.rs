@@ -147,9 +147,14 @@ impl<'a> Painter<'a> {
             self.go_to(0, y);
         }
         let mut x = 0;
+        // Counted once, however it is written then.
+        let mut blank_to = 0;
         while x < end {
             let cell = row.get(x);
-            let gap = (x..end).take_while(|x| row.get(*x).is_fresh()).take(self.cols).count();
+            if x >= blank_to {
+                blank_to = x + (x..end).take_while(|x| row.get(*x).is_fresh()).count();
+            }
+            let gap = blank_to - x;
             if gap >= MIN_GAP && x + gap < end && !(joined && x == 0) {
                 x += gap;
                 self.go_to_column(x);

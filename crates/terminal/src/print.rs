@@ -111,15 +111,22 @@ impl State {
         }
     }
 
-    /// The character before the cursor again; at most a line of it, which is what it is for.
+    /// The character before the cursor again; at most a line of it, which is what it is for, and no
+    /// more than the bytes that were spent are worth: see [`crate::limits`].
     pub(crate) fn repeat(&mut self, count: usize) {
         let Some(before) = self.x.checked_sub(1).filter(|_| self.printed) else { return };
         let row = &self.screen().rows[self.y];
         let wide = row.get(before).width == 0 && before > 0;
         let cell = row.get(before - usize::from(wide));
         let marks = self.marks.of(cell.marks).to_vec();
-        for _ in 0..count.min(self.cols) {
-            self.put(cell.text, usize::from(cell.width).max(1));
+        // Inserting moves what is behind it.
+        let inserting = if self.modes.insert { self.cols / 8 } else { 0 };
+        let width = usize::from(cell.width).max(1);
+        let cost = width + marks.len() + inserting;
+        let count = count.min(self.cols).min(self.repeats / cost);
+        self.repeats -= count * cost;
+        for _ in 0..count {
+            self.put(cell.text, width);
             marks.iter().for_each(|mark| self.combine(*mark));
         }
         self.printed = false;

@@ -4,6 +4,19 @@
 
 use crate::cells::Cell;
 
+#[cfg(test)]
+thread_local! {
+    /// Places that were written or moved.
+    pub(crate) static TOUCHED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counted by tests alone.
+#[inline]
+fn touch(_places: usize) {
+    #[cfg(test)]
+    TOUCHED.with(|touched| touched.set(touched.get() + _places as u64));
+}
+
 pub(crate) struct Row {
     cells: Vec<Cell>,
     /// What every place behind `cells` holds.
@@ -35,6 +48,7 @@ impl Row {
     /// Stores `count` places of a line with `cols` of them.
     fn store(&mut self, count: usize, cols: usize) {
         if count > self.cells.len() {
+            touch(count - self.cells.len());
             self.reserve(count, cols);
             self.cells.resize(count, self.fill);
         }
@@ -50,6 +64,7 @@ impl Row {
     }
 
     pub(crate) fn set(&mut self, x: usize, cell: Cell, cols: usize) {
+        touch(1);
         self.store(x + 1, cols);
         self.wide |= cell.width == 2;
         self.cells[x] = cell;
@@ -57,6 +72,7 @@ impl Row {
 
     /// Plain text of one style; the caller has made sure that it fits.
     pub(crate) fn write(&mut self, x: usize, text: &[u8], model: Cell, cols: usize) {
+        touch(text.len());
         self.store(x, cols);
         let over = (self.cells.len() - x).min(text.len());
         let (within, beyond) = text.split_at(over);
@@ -86,6 +102,7 @@ impl Row {
             self.cells.truncate(from);
             self.fill = blank;
         } else {
+            touch(to - from);
             self.store(to, cols);
             self.cells[from..to].fill(blank);
         }
@@ -98,6 +115,7 @@ impl Row {
         self.store(x, cols);
         let end = (self.cells.len() + count).min(cols);
         if self.cells.len() > x {
+            touch(end - x);
             self.store(end, cols);
             self.cells[x..end].rotate_right(count.min(end - x));
         } else {
@@ -112,6 +130,7 @@ impl Row {
         let count = count.min(cols - x);
         let (stored, fill) = (self.cells.len(), self.fill);
         if x < stored {
+            touch(stored - x);
             self.cells.drain(x..(x + count).min(stored));
         }
         if fill != blank {
@@ -132,6 +151,7 @@ impl Row {
         if !self.wide {
             return;
         }
+        touch(self.cells.len());
         let mut x = 0;
         while x < self.cells.len() {
             let cell = self.cells[x];

@@ -2,7 +2,7 @@
 
 use crate::cells::Cell;
 use crate::charset::Charsets;
-use crate::limits::MAX_TITLES;
+use crate::limits::{MAX_REPEATS_SAVED, MAX_TITLES, REPEATS_PER_BYTE};
 use crate::marks::Marks;
 use crate::modes::Modes;
 use crate::screen::{Saved, Screen};
@@ -25,6 +25,8 @@ pub(crate) struct State {
     pub(crate) marks: Marks,
     /// Bytes that may still be spent before marks may be searched for.
     search_in: usize,
+    /// Cells that repetitions may still cost.
+    pub(crate) repeats: usize,
     pub(crate) title: String,
     pub(crate) titles: Vec<String>,
     /// The character before the cursor was the last thing written, so it can be repeated.
@@ -46,6 +48,7 @@ impl State {
             cursor_style: 0,
             marks: Marks::default(),
             search_in: 0,
+            repeats: MAX_REPEATS_SAVED,
             title: String::new(),
             titles: Vec::new(),
             printed: false,
@@ -67,6 +70,7 @@ impl State {
 
     pub(crate) fn spend(&mut self, bytes: usize) {
         self.search_in = self.search_in.saturating_sub(bytes);
+        self.repeats = self.repeats.min(MAX_REPEATS_SAVED) + REPEATS_PER_BYTE * bytes;
     }
 
     /// Adds a combining character to a cell's. The search for entries that nobody uses any more
@@ -212,9 +216,9 @@ impl State {
     /// Everything but the size and the titles.
     pub(crate) fn reset(&mut self) {
         let titles = (std::mem::take(&mut self.title), std::mem::take(&mut self.titles));
-        let search_in = self.search_in;
+        let spent = (self.search_in, self.repeats);
         *self = Self::new(self.rows, self.cols);
         (self.title, self.titles) = titles;
-        self.search_in = search_in;
+        (self.search_in, self.repeats) = spent;
     }
 }

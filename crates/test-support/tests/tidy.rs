@@ -192,6 +192,29 @@ fn crate_dependencies_point_one_way() {
     report("a dependency points the wrong way, or the map in this test is out of date", found);
 }
 
+/// The runner is built by a script that cargo runs again only for the directories it names.
+#[test]
+fn the_runner_is_built_again_when_any_crate_in_it_changes() {
+    let all = crates();
+    let mut used = vec!["runner".to_owned()];
+    let mut at = 0;
+    while let Some(name) = used.get(at).cloned() {
+        at += 1;
+        let found = all.iter().find(|found| found.name == name).unwrap();
+        for dependency in own_dependencies(&found.manifest, "dependencies") {
+            if !used.contains(&dependency) {
+                used.push(dependency);
+            }
+        }
+    }
+    let script = {
+        let binary = all.iter().find(|found| found.name == "runner-binary").unwrap();
+        fs::read_to_string(binary.dir.join("build.rs")).unwrap()
+    };
+    let missing = used.into_iter().filter(|name| !script.contains(&format!("{name:?}"))).collect();
+    report("runner-binary/build.rs must name every crate that is in the runner", missing);
+}
+
 #[test]
 fn the_map_of_dependencies_has_no_cycle() {
     let mut placed: Vec<&str> = Vec::new();

@@ -12,7 +12,7 @@ use rustix::fs::{MemfdFlags, SeekFrom};
 use rustix::pipe::PipeFlags;
 use sandbank_protocol::{Fault, FaultCode};
 use tokio::io::Interest;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Commands;
@@ -20,7 +20,7 @@ use super::death::Death;
 use super::environment::{DEFAULT_PATH, Environment, MARKER};
 use super::launch::{refused, watch};
 use super::source::{AsyncDescriptor, Pace};
-use crate::limits::{DRAIN_LIMIT, KILL_DEADLINE, KILL_POLL};
+use crate::limits::{DRAIN_LIMIT, KILL_DEADLINE, KILL_POLL, TERM_GRACE};
 use crate::spawn::Program;
 use crate::tree::Tree;
 
@@ -33,10 +33,15 @@ pub(crate) struct Aside {
     pub(crate) cwd: Rc<OwnedFd>,
     pub(crate) stdin: Vec<u8>,
     pub(crate) deadline: Instant,
-    /// With more it is ended.
+    /// With more it is ended, unless it changes something.
     pub(crate) stdout_limit: usize,
     /// What follows is read and thrown away.
     pub(crate) stderr_limit: usize,
+    /// It changes something that it must not leave half done: only its deadline ends it, not that
+    /// nobody waits for it or that it says too much, and it is asked to end before it is killed.
+    pub(crate) changes: bool,
+    /// Held until nothing of it is left.
+    pub(crate) place: Rc<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug, Default)]
@@ -73,12 +78,16 @@ impl Commands {
         // To its end, whether or not somebody waits for the answer.
         tokio::task::spawn_local(async move {
             let captured = tokio::select! {
-                captured = running.capture(aside.stdout_limit, aside.stderr_limit) => Some(captured),
+                captured = running.capture(&aside) => Some(captured),
                 () = sleep_until(aside.deadline) => None,
-                () = told.closed() => None,
+                () = told.closed(), if !aside.changes => None,
             };
+            if aside.changes && captured.is_none() {
+                running.ask_to_end().await;
+            }
             running.clear_away().await;
             commands.launcher.return_lease(running.tree.lease());
+            drop(aside.place);
             let _ = told.send(captured);
         });
         let captured = outcome.await.map_err(|_| internal("a program's run was lost"))?;
@@ -90,7 +99,7 @@ impl Commands {
 
     fn start_aside(&self, aside: &Aside) -> Result<Running, Fault> {
         let number = self.next_aside.replace(self.next_aside.get() + 1);
-        let marker = format!("aside-{number}");
+        let marker = format!("aside:{number}");
         let mut environment = aside.environment.clone();
         environment.insert(MARKER.to_owned(), marker.clone());
         let mut program = Program::new(&aside.argv, &environment, DEFAULT_PATH)
@@ -143,11 +152,12 @@ struct TooMuch;
 
 impl Running {
     /// Until it is dead and what it said is read, or it has said too much.
-    async fn capture(&self, stdout_limit: usize, stderr_limit: usize) -> Captured {
+    async fn capture(&self, aside: &Aside) -> Captured {
+        let surplus = |_: &[u8]| if aside.changes { Ok(()) } else { Err(TooMuch) };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let (status, truncated) = {
-            let speaking = take(&self.stdout, &mut stdout, stdout_limit, |_| Err(TooMuch));
-            let complaining = take(&self.stderr, &mut stderr, stderr_limit, |_| Ok(()));
+            let speaking = take(&self.stdout, &mut stdout, aside.stdout_limit, surplus);
+            let complaining = take(&self.stderr, &mut stderr, aside.stderr_limit, |_| Ok(()));
             let streams = async { tokio::try_join!(speaking, complaining).map(drop) };
             tokio::pin!(streams);
             tokio::select! {
@@ -166,6 +176,13 @@ impl Running {
         let code = status.filter(|status| libc::WIFEXITED(status.0));
         let code = code.map(|status| libc::WEXITSTATUS(status.0));
         Captured { code, stdout, stderr, truncated }
+    }
+
+    /// So that it takes its own locks away, for as long as that may take.
+    async fn ask_to_end(&self) {
+        let lives = || self.death.status().is_none();
+        let _ = self.tree.signal(libc::SIGTERM, lives).await;
+        let _ = timeout(TERM_GRACE, self.death.told()).await;
     }
 
     /// Until nothing is left, or what is left cannot be killed, as in a hung file system.

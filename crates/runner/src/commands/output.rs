@@ -142,6 +142,8 @@ pub(crate) struct OutputReader<'a> {
 impl<'a> OutputReader<'a> {
     pub(crate) fn new(output: &'a Output, after: u64) -> Self {
         let reader = Self::onlooker(output, after);
+        // An onlooker is not the reader that was expected.
+        output.expected.borrow_mut().take();
         let mut readers = output.readers.borrow_mut();
         readers.retain(|reader| reader.strong_count() > 0);
         readers.push(Rc::downgrade(&reader.standing));
@@ -151,7 +153,6 @@ impl<'a> OutputReader<'a> {
     /// A reader that nobody waits for, however slow it is: it misses what it does not take in time.
     pub(crate) fn onlooker(output: &'a Output, after: u64) -> Self {
         let standing = Standing::new(output.journal().position(after), READER_PATIENCE);
-        output.expected.borrow_mut().take();
         Self { output, standing }
     }
 

@@ -132,3 +132,19 @@ proptest! {
         });
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_onlooker_does_not_take_the_place_of_the_reader_that_was_expected() {
+    let budget = 4 * READ_BYTES as u64;
+    let flood = async |output: &Output| {
+        for _ in 0..8 {
+            output.room().await;
+            output.append(0, StreamKind::Stdout, Bytes::from(vec![0; READ_BYTES]), drop);
+        }
+    };
+    let output = Output::new(budget);
+    drop(OutputReader::onlooker(&output, 0));
+    assert!(timeout(Duration::from_millis(1), flood(&output)).await.is_err(), "nobody is missed");
+    let mut expected = OutputReader::new(&output, 0);
+    assert!(matches!(expected.next(), Some(Frame::Output { seq: 1, .. })));
+}

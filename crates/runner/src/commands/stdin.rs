@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use sandbank_protocol::{CommandId, Fault, FaultCode, StdinStatus};
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use super::source::AsyncDescriptor;
 use super::writers::Writers;
@@ -80,7 +80,15 @@ impl Stdin {
     ) -> Result<StdinStatus, Fault> {
         let _turn = self.turn.lock().await;
         let next = self.next_offset.get();
-        self.take(None, offset.unwrap_or(next), next, &mut body).await?;
+        let offset = offset.unwrap_or(next);
+        no_gap(offset, next)?;
+        let mut skip = next - offset;
+        while let Some(mut data) = next_data(&mut body).await? {
+            let skipped = skip.min(data.len() as u64);
+            data.advance(skipped as usize);
+            skip -= skipped;
+            self.write(None, data).await?;
+        }
         if eof {
             self.end_input().await?;
         }
@@ -95,37 +103,30 @@ impl Stdin {
         offset: u64,
         mut body: Incoming,
     ) -> Result<StdinStatus, Fault> {
-        let _turn = self.turn.lock().await;
-        let accepted = self.writers.borrow().accepted(writer);
-        self.take(Some(writer), offset, accepted, &mut body).await?;
+        let mut at = offset;
+        drop(self.turn_of(writer, at).await?);
+        while let Some(mut data) = next_data(&mut body).await? {
+            // Only now: who sends slowly holds nobody up.
+            let (_turn, accepted) = self.turn_of(writer, at).await?;
+            let length = data.len() as u64;
+            data.advance((accepted - at).min(length) as usize);
+            at += length;
+            self.write(Some(writer), data).await?;
+        }
         let next_offset = self.writers.borrow().accepted(writer);
         Ok(StdinStatus { next_offset, closed: self.is_closed() })
     }
 
-    /// A body that starts at `offset` of which everything before `next` was accepted.
-    async fn take(
+    /// Its turn to write what it counts from `at` on, and how much of its own was accepted.
+    async fn turn_of(
         &self,
-        writer: Option<&CommandId>,
-        offset: u64,
-        next: u64,
-        body: &mut Incoming,
-    ) -> Result<(), Fault> {
-        if offset > next {
-            let message = format!("stdin was accepted up to {next}; {offset} would leave a gap");
-            return Err(Fault::new(FaultCode::Conflict, message));
-        }
-        let mut skip = next - offset;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| {
-                Fault::new(FaultCode::Invalid, format!("the stdin body broke off: {error}"))
-            })?;
-            let Ok(mut data) = frame.into_data() else { continue };
-            let skipped = skip.min(data.len() as u64);
-            data.advance(skipped as usize);
-            skip -= skipped;
-            self.write(writer, data).await?;
-        }
-        Ok(())
+        writer: &CommandId,
+        at: u64,
+    ) -> Result<(MutexGuard<'_, ()>, u64), Fault> {
+        let turn = self.turn.lock().await;
+        let accepted = self.writers.borrow().accepted(writer);
+        no_gap(at, accepted)?;
+        Ok((turn, accepted))
     }
 
     fn is_closed(&self) -> bool {
@@ -193,6 +194,26 @@ impl Stdin {
         let next = self.next_offset.get();
         Fault::new(FaultCode::Closed, format!("stdin is closed; it was accepted up to {next}"))
     }
+}
+
+fn no_gap(offset: u64, next: u64) -> Result<(), Fault> {
+    if offset <= next {
+        return Ok(());
+    }
+    let message = format!("stdin was accepted up to {next}; {offset} would leave a gap");
+    Err(Fault::new(FaultCode::Conflict, message))
+}
+
+async fn next_data(body: &mut Incoming) -> Result<Option<Bytes>, Fault> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Fault::new(FaultCode::Invalid, format!("the stdin body broke off: {error}"))
+        })?;
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
 }
 
 async fn write_some(descriptor: &AsyncFd<OwnedFd>, data: &[u8]) -> io::Result<usize> {

@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Instant;
 
 use hyper::Response;
 use sandbank_protocol::{ArchiveReport, Fault, FileKind, FileStat, Told};
@@ -20,8 +21,8 @@ use super::query::Query;
 use super::tar_header::TarHeader;
 use crate::http::RunnerBody;
 use crate::limits::{
-    ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_DEPTH, MAX_ARCHIVE_ENTRIES, MAX_NAMED_PATH_CHARS,
-    MAX_NAMED_PATHS,
+    ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_DEPTH, MAX_ARCHIVE_ENTRIES,
+    MAX_ARCHIVE_TIME, MAX_NAMED_PATH_CHARS, MAX_NAMED_PATHS,
 };
 use crate::offload::{Findings, Gone, Offload};
 
@@ -58,11 +59,15 @@ struct Archive {
     top: usize,
     report: ArchiveReport,
     stop: Option<Stop>,
+    /// Content that may still be put into it.
+    left: u64,
+    deadline: Instant,
 }
 
 enum Stop {
     Gone,
     TooMany,
+    TooLong,
 }
 
 impl From<Gone> for Stop {
@@ -74,7 +79,14 @@ impl From<Gone> for Stop {
 impl Archive {
     fn new(findings: Findings, top: &RelPath) -> Self {
         let top = if top.is_root() { 0 } else { top.as_bytes().len() + 1 };
-        Self { findings, top, report: ArchiveReport::default(), stop: None }
+        Self {
+            findings,
+            top,
+            report: ArchiveReport::default(),
+            stop: None,
+            left: MAX_ARCHIVE_BYTES,
+            deadline: Instant::now() + MAX_ARCHIVE_TIME,
+        }
     }
 
     fn tree(mut self, top: Directory) {
@@ -83,7 +95,7 @@ impl Archive {
     }
 
     fn single(mut self, name: &OsStr, file: &RegularFile) {
-        self.stop = self.file(name.as_bytes(), &name.to_string_lossy(), file).err().map(Stop::from);
+        self.stop = self.file(name.as_bytes(), &name.to_string_lossy(), file).err();
         self.finish();
     }
 
@@ -92,10 +104,12 @@ impl Archive {
             Some(stop) => Err(stop),
             None => self.end().map_err(Stop::from),
         };
-        if let Err(Stop::TooMany) = stop {
-            let message = format!("the tree has more than {MAX_ARCHIVE_ENTRIES} entries");
-            self.findings.fail(io::Error::other(message));
-        }
+        let message = match stop {
+            Ok(()) | Err(Stop::Gone) => return,
+            Err(Stop::TooMany) => format!("the tree has more than {MAX_ARCHIVE_ENTRIES} entries"),
+            Err(Stop::TooLong) => format!("the archive took more than {MAX_ARCHIVE_TIME:?}"),
+        };
+        self.findings.fail(io::Error::other(message));
     }
 
     fn end(&mut self) -> Result<(), Gone> {
@@ -110,12 +124,13 @@ impl Archive {
         if self.report.entries == MAX_ARCHIVE_ENTRIES {
             return Err(Stop::TooMany);
         }
+        self.in_time()?;
         let whole = dir.path().join(name);
         let path = &whole.as_bytes()[self.top..];
         let shown = String::from_utf8_lossy(whole.as_bytes());
         let added = match kind {
             FileKind::File => match dir.open_file(name) {
-                Ok(file) => return Ok(self.file(path, &shown, &file)?),
+                Ok(file) => return self.file(path, &shown, &file),
                 Err(error) => Err(error),
             },
             FileKind::Directory => self.plain(dir, name, EntryType::Directory, path),
@@ -172,13 +187,23 @@ impl Archive {
         TarHeader { kind, path, link, size, mode: stat.mode & 0o777, modified }
     }
 
-    fn file(&mut self, path: &[u8], shown: &str, file: &RegularFile) -> Result<(), Gone> {
+    fn in_time(&self) -> Result<(), Stop> {
+        if Instant::now() >= self.deadline { Err(Stop::TooLong) } else { Ok(()) }
+    }
+
+    fn file(&mut self, path: &[u8], shown: &str, file: &RegularFile) -> Result<(), Stop> {
         let size = file.stat().size;
+        let Some(left) = self.left.checked_sub(size) else {
+            note(&mut self.report.skipped, shown);
+            return Ok(());
+        };
+        self.left = left;
         self.report.entries += 1;
         let header = self.header(EntryType::Regular, path, b"", size, file.stat());
         self.findings.append(|out| header.write(out))?;
         let mut at = 0;
         while at < size {
+            self.in_time()?;
             let wanted = usize::try_from(size - at).unwrap_or(usize::MAX).min(ARCHIVE_CHUNK_BYTES);
             match file.read_at(at, wanted) {
                 Ok(chunk) if !chunk.is_empty() => {
@@ -188,11 +213,11 @@ impl Archive {
                 // It became shorter, or cannot be read on: the size was promised.
                 _ => {
                     note(&mut self.report.changed, shown);
-                    return self.zeros(size - at + padding(size));
+                    return Ok(self.zeros(size - at + padding(size))?);
                 }
             }
         }
-        self.zeros(padding(size))
+        Ok(self.zeros(padding(size))?)
     }
 
     fn zeros(&mut self, mut left: u64) -> Result<(), Gone> {

@@ -73,6 +73,8 @@ struct Tree {
     prefix: Vec<u8>,
     /// Whether that is the exact path.
     exact: bool,
+    /// Entries, those that are not told included.
+    seen: u64,
     gone: bool,
 }
 
@@ -94,6 +96,7 @@ impl Tree {
             end,
             prefix: Vec::new(),
             exact: true,
+            seen: 0,
             gone: false,
         }
     }
@@ -170,6 +173,10 @@ impl Visitor for Tree {
     }
 
     fn entry(&mut self, dir: &Directory, depth: usize, name: &OsStr, kind: FileKind) -> Visit {
+        self.seen += 1;
+        if self.seen.is_multiple_of(TREE_NODES_PER_LOOK) && self.is_late() {
+            return self.cut(TreeLimit::Time);
+        }
         if !self.wanted.hidden && name.as_bytes().starts_with(b".") {
             return Visit::Skip;
         }
@@ -179,9 +186,6 @@ impl Visitor for Tree {
         }
         if self.bytes > MAX_TREE_BYTES {
             return self.cut(TreeLimit::Bytes);
-        }
-        if visited % TREE_NODES_PER_LOOK == TREE_NODES_PER_LOOK - 1 && self.is_late() {
-            return self.cut(TreeLimit::Time);
         }
         let told = self.tell(dir, name, kind);
         if told == Visit::Go && kind == FileKind::Directory && depth as u64 >= self.wanted.depth {

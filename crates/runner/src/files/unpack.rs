@@ -5,12 +5,13 @@
 //! the nine permission bits and owners are dropped. The first entry that is refused ends it and is
 //! named; what was unpacked before stays.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -29,9 +30,9 @@ use crate::http::{self, RunnerBody};
 use crate::limits::{
     ARCHIVE_CHUNK_BYTES, MAX_ARCHIVE_BYTES, MAX_ARCHIVE_DEPTH, MAX_ARCHIVE_ENTRIES,
     MAX_ARCHIVE_MODES_BYTES, MAX_ARCHIVE_TIME, MAX_ARCHIVE_TRAILER_BYTES, MAX_NAMED_PATH_CHARS,
-    UPLOAD_AHEAD,
+    STANDSTILL, UPLOAD_AHEAD,
 };
-use crate::offload::Offload;
+use crate::offload::{Offload, next_pause};
 
 pub(super) async fn handle(
     workspace: &Workspace,
@@ -77,35 +78,52 @@ fn unpack(
     root.mkdir_all(path).map_err(refuse)?;
     let base = root.below(path).map_err(refuse)?;
     let done = Unpacked { entries: 0, bytes: 0 };
-    let mut unpack = Unpack { base, done, modes: Vec::new(), modes_bytes: 0 };
+    let mut unpack = Unpack { base, done, modes: BTreeMap::new(), modes_bytes: 0 };
     let mut stream = TarStream::new(stream, true);
-    while let Some(entry) = stream.next_entry().map_err(|error| unpack.after(damaged(error)))? {
-        if !wanted() {
-            return Err(refuse(RootedError::Abandoned(path.clone())));
-        }
-        unpack.place(&entry, &mut stream).map_err(|fault| unpack.at(&entry, fault))?;
-        unpack.done.entries += 1;
-    }
-    unpack.finish()?;
-    drain(stream.into_inner());
+    let placed = unpack.place_all(&mut stream, path, wanted);
+    // Of what was unpacked before a refusal, too.
+    let finished = unpack.finish();
+    placed?;
+    finished?;
+    drain(stream.into_inner()).map_err(|error| unpack.after(damaged(error.into())))?;
     Ok(unpack.done)
 }
 
 /// Writers of archives fill the last block up; a body that is not taken to its end looks broken.
-fn drain(rest: Decoded) {
-    let _ = io::copy(&mut rest.take(MAX_ARCHIVE_TRAILER_BYTES), &mut io::sink());
+/// What tells whether a compressed one arrived as it was sent comes last.
+fn drain(rest: Decoded) -> io::Result<()> {
+    io::copy(&mut rest.take(MAX_ARCHIVE_TRAILER_BYTES), &mut io::sink()).map(drop)
 }
+
+/// What a remembered mode takes beside its path's text.
+const MODE_BYTES: usize = 2 * size_of::<(RelPath, u32)>() + 16;
 
 struct Unpack {
     /// Nothing leads out of it.
     base: Root,
     done: Unpacked,
     /// Modes of directories that are set at the end: until then they are filled.
-    modes: Vec<(RelPath, u32)>,
+    modes: BTreeMap<RelPath, u32>,
     modes_bytes: usize,
 }
 
 impl Unpack {
+    fn place_all(
+        &mut self,
+        stream: &mut TarStream<Decoded>,
+        path: &RelPath,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<(), Fault> {
+        while let Some(entry) = stream.next_entry().map_err(|error| self.after(damaged(error)))? {
+            if !wanted() {
+                return Err(refuse(RootedError::Abandoned(path.clone())));
+            }
+            self.place(&entry, stream).map_err(|fault| self.at(&entry, fault))?;
+            self.done.entries += 1;
+        }
+        Ok(())
+    }
+
     fn place(&mut self, entry: &Entry, stream: &mut TarStream<Decoded>) -> Result<(), Fault> {
         if self.done.entries == MAX_ARCHIVE_ENTRIES {
             let message = format!("an archive has at most {MAX_ARCHIVE_ENTRIES} entries");
@@ -145,14 +163,20 @@ impl Unpack {
 
     fn directory(&mut self, path: RelPath, mode: u32) -> Result<(), Fault> {
         let mode = mode & 0o777;
-        if self.base.mkdir_all(&path).map_err(refuse)?.mode == mode {
+        let found = self.base.mkdir_all(&path).map_err(refuse)?.mode;
+        // Of several entries of a directory the last counts.
+        if let Some(before) = self.modes.get_mut(&path) {
+            *before = mode;
             return Ok(());
         }
-        self.modes_bytes += path.as_bytes().len() + size_of::<(RelPath, u32)>();
+        if found == mode {
+            return Ok(());
+        }
+        self.modes_bytes += path.as_bytes().len() + MODE_BYTES;
         if self.modes_bytes > MAX_ARCHIVE_MODES_BYTES {
             return self.set_mode(&path, mode | 0o700);
         }
-        self.modes.push((path, mode));
+        self.modes.insert(path, mode);
         Ok(())
     }
 
@@ -187,7 +211,7 @@ impl Unpack {
 
     /// The deepest directories first: who may not enter one cannot change what is in it.
     fn finish(&mut self) -> Result<(), Fault> {
-        while let Some((path, mode)) = self.modes.pop() {
+        while let Some((path, mode)) = self.modes.pop_last() {
             self.set_mode(&path, mode)?;
         }
         Ok(())
@@ -227,12 +251,33 @@ struct Body {
     chunk: Bytes,
 }
 
+impl Body {
+    /// None at its end. A client that sends nothing for long does not keep a place.
+    fn next(&mut self) -> io::Result<Option<Bytes>> {
+        let began = Instant::now();
+        let mut pause = Duration::ZERO;
+        loop {
+            match self.chunks.try_recv() {
+                Ok(chunk) => return chunk.map(Some),
+                Err(mpsc::error::TryRecvError::Disconnected) => return Ok(None),
+                Err(mpsc::error::TryRecvError::Empty) => {}
+            }
+            if began.elapsed() >= STANDSTILL {
+                let message = format!("nothing of the archive came for {STANDSTILL:?}");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+            pause = next_pause(pause);
+            std::thread::sleep(pause);
+        }
+    }
+}
+
 impl Read for Body {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.chunk.is_empty() {
-            match self.chunks.blocking_recv() {
+            match self.next()? {
                 None => return Ok(0),
-                Some(chunk) => self.chunk = chunk?,
+                Some(chunk) => self.chunk = chunk,
             }
         }
         let size = buffer.len().min(self.chunk.len());

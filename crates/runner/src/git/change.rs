@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use hyper::Response;
-use hyper::body::Incoming;
 use sandbank_protocol::{
     Fault, FaultCode, GitCheckout, GitCommitRequest, GitCommitted, GitPaths, GitPerson,
 };
@@ -28,21 +27,19 @@ const FROM_STDIN: [&str; 2] = ["--pathspec-from-file=-", "--pathspec-file-nul"];
 pub(super) async fn stage(
     session: &Session<'_>,
     query: Query,
-    body: Incoming,
+    request: &GitPaths,
 ) -> Result<Response<RunnerBody>, Fault> {
     query.finish()?;
-    let request: GitPaths = http::read_json(body).await?;
-    index(session, &request, &["add", "--all"], &["add"]).await
+    index(session, request, &["add", "--all"], &["add"]).await
 }
 
 pub(super) async fn unstage(
     session: &Session<'_>,
     query: Query,
-    body: Incoming,
+    request: &GitPaths,
 ) -> Result<Response<RunnerBody>, Fault> {
     query.finish()?;
-    let request: GitPaths = http::read_json(body).await?;
-    index(session, &request, &["reset", "--quiet"], &["reset", "--quiet"]).await
+    index(session, request, &["reset", "--quiet"], &["reset", "--quiet"]).await
 }
 
 async fn index(
@@ -81,10 +78,9 @@ async fn index(
 pub(super) async fn commit(
     session: &Session<'_>,
     query: Query,
-    body: Incoming,
+    request: &GitCommitRequest,
 ) -> Result<Response<RunnerBody>, Fault> {
     query.finish()?;
-    let request: GitCommitRequest = http::read_json(body).await?;
     let message = &request.message;
     if message.trim().is_empty() || message.len() > MAX_GIT_MESSAGE_BYTES || message.contains('\0')
     {
@@ -114,10 +110,9 @@ pub(super) async fn commit(
 pub(super) async fn checkout(
     session: &Session<'_>,
     query: Query,
-    body: Incoming,
+    request: &GitCheckout,
 ) -> Result<Response<RunnerBody>, Fault> {
     query.finish()?;
-    let request: GitCheckout = http::read_json(body).await?;
     let branch = Revision::parse(request.branch.as_bytes())?;
     let repository = repository_of(session, request.path.as_deref()).await?;
     let words = ["switch", "--quiet", "--no-guess"];

@@ -24,7 +24,13 @@ pub(super) fn parse(said: &[u8], root: &[u8]) -> Parsed {
             branch(&mut parsed.head, &String::from_utf8_lossy(header));
             continue;
         }
-        let from = if word.starts_with(b"2 ") { words.next() } else { None };
+        let renamed = word.starts_with(b"2 ");
+        let from = if renamed { words.next() } else { None };
+        if renamed && from.is_none() {
+            // Cut between its two names: the other one would be missing.
+            parsed.truncated = true;
+            break;
+        }
         let Some(entry) = entry(word, from, root) else { continue };
         let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         text_bytes += entry.path.len()
@@ -174,6 +180,10 @@ mod tests {
         for odd in odd {
             assert!(parse(odd, b"").entries.is_empty());
         }
+        let oid = "0".repeat(40);
+        let cut = format!("? a\02 R. N... 100644 100644 100644 {oid} {oid} R100 new\0ol");
+        let parsed = parse(cut.as_bytes(), b"");
+        assert_eq!((parsed.entries.len(), parsed.truncated), (1, true), "half of a rename");
         let many = b"? x\0".repeat(MAX_GIT_ENTRIES + 1);
         let parsed = parse(&many, b"");
         assert_eq!((parsed.entries.len(), parsed.truncated), (MAX_GIT_ENTRIES, true));

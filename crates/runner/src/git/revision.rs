@@ -23,7 +23,8 @@ impl Revision {
         if text.is_empty() || text.len() > MAX_GIT_REVISION_BYTES {
             return refused(&format!("must have 1 to {MAX_GIT_REVISION_BYTES} bytes"));
         }
-        if text.starts_with(['-', '^']) || text.contains("..") {
+        // `^{/text}` searches all messages with a pattern.
+        if text.starts_with(['-', '^']) || text.contains("..") || text.contains("{/") {
             return refused("must name one commit");
         }
         if text.contains(|c: char| c.is_control() || ": ?*[\\".contains(c)) {
@@ -85,9 +86,20 @@ mod tests {
             assert_eq!(Revision::parse(good.as_bytes()).unwrap().as_str(), good);
         }
         let long = "x".repeat(MAX_GIT_REVISION_BYTES + 1);
-        for bad in
-            ["", "-h", "--output=x", "^main", "a..b", "HEAD:x", ":/x", "a b", "a\nb", "a\0", &long]
-        {
+        for bad in [
+            "",
+            "-h",
+            "--output=x",
+            "^main",
+            "a..b",
+            "HEAD^{/x}",
+            "HEAD:x",
+            ":/x",
+            "a b",
+            "a\nb",
+            "a\0",
+            &long,
+        ] {
             assert_eq!(
                 Revision::parse(bad.as_bytes()).unwrap_err().code,
                 FaultCode::Invalid,

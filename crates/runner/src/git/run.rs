@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use sandbank_protocol::{Fault, FaultCode};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::environment::{self, Purpose};
@@ -23,6 +24,7 @@ pub(super) struct Session<'a> {
     /// The workspace without links: Git speaks of paths like this one.
     pub(super) real: PathBuf,
     deadline: Instant,
+    place: Rc<OwnedSemaphorePermit>,
 }
 
 /// One of them.
@@ -41,11 +43,12 @@ impl<'a> Session<'a> {
         commands: &'a Rc<Commands>,
         workspace: &'a Rc<Workspace>,
         deadline: Instant,
+        place: Rc<OwnedSemaphorePermit>,
     ) -> Result<Self, Fault> {
         let real = commands.real_workspace().map_err(|error| {
             Fault::new(FaultCode::Internal, format!("the workspace has no path: {error}"))
         })?;
-        Ok(Self { commands, workspace, base: commands.base_environment(), real, deadline })
+        Ok(Self { commands, workspace, base: commands.base_environment(), real, deadline, place })
     }
 
     /// Whatever it answers.
@@ -63,6 +66,8 @@ impl<'a> Session<'a> {
             deadline: self.deadline,
             stdout_limit: limit,
             stderr_limit: MAX_GIT_COMPLAINT_BYTES,
+            changes: purpose != Purpose::Look,
+            place: self.place.clone(),
         };
         let captured = self.commands.run_aside(aside).await.map_err(failure::of_run)?;
         failure::if_missing(&captured)?;

@@ -24,8 +24,16 @@ pub(super) struct Bounds {
 const GOING_ON: u8 = 0;
 /// Nobody reads the answer: there is nothing to be said any more.
 const UNREAD: u8 = 1;
-const CUTS: [(u8, SearchCut); 4] =
-    [(2, SearchCut::Limit), (3, SearchCut::Time), (4, SearchCut::Bytes), (5, SearchCut::Nodes)];
+
+/// Complete by the compiler's word.
+const fn number(cut: SearchCut) -> u8 {
+    match cut {
+        SearchCut::Limit => 2,
+        SearchCut::Time => 3,
+        SearchCut::Bytes => 4,
+        SearchCut::Nodes => 5,
+    }
+}
 
 impl Bounds {
     pub(super) fn new(limit: Option<u64>, time_ms: Option<u64>) -> Self {
@@ -44,9 +52,7 @@ impl Bounds {
 
     /// The first reason stays.
     pub(super) fn cut(&self, reason: SearchCut) {
-        let number =
-            CUTS.iter().find(|(_, cut)| *cut == reason).map_or(UNREAD, |(number, _)| *number);
-        self.stop(number);
+        self.stop(number(reason));
     }
 
     pub(super) fn unread(&self) {
@@ -108,7 +114,8 @@ impl Bounds {
 
     pub(super) fn reason(&self) -> Option<SearchCut> {
         let stopped = self.stopped.load(Ordering::Relaxed);
-        CUTS.iter().find(|(number, _)| *number == stopped).map(|(_, cut)| *cut)
+        let all = [SearchCut::Limit, SearchCut::Time, SearchCut::Bytes, SearchCut::Nodes];
+        all.into_iter().find(|cut| number(*cut) == stopped)
     }
 
     pub(super) fn elapsed_ms(&self) -> u64 {

@@ -7,6 +7,7 @@ use grep_matcher::Matcher;
 use sandbank_protocol::FoundLine;
 
 use super::matcher::Interruptible;
+use crate::files::hex;
 use crate::limits::MAX_LINE_RANGES;
 
 /// A file's path, as records have it.
@@ -22,14 +23,6 @@ impl<'a> ShownPath<'a> {
         let hex = matches!(text, Cow::Owned(_)).then(|| hex(path));
         Self { text, hex }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// A line with the matches in it, if any.

@@ -16,7 +16,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use sandbank_rooted_fs::Directory;
 
-use crate::limits::{MAX_IGNORE_BYTES, MAX_IGNORE_FILE_BYTES};
+use crate::limits::{MAX_IGNORE_BYTES, MAX_IGNORE_FILE_BYTES, MAX_IGNORE_NODES};
 
 /// Which of the files a directory has.
 #[derive(Debug, Default, Clone, Copy)]
@@ -41,6 +41,7 @@ impl Present {
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     used: AtomicUsize,
+    nodes: AtomicUsize,
     unheeded: AtomicU64,
 }
 
@@ -93,11 +94,16 @@ impl Rules {
         if !(present.ignore || present.gitignore || present.git) {
             return above.cloned();
         }
+        if budget.nodes.fetch_add(1, Ordering::Relaxed) >= MAX_IGNORE_NODES {
+            budget.nodes.fetch_sub(1, Ordering::Relaxed);
+            budget.unheeded.fetch_add(1, Ordering::Relaxed);
+            return above.cloned();
+        }
         let mut bytes = 0;
         let mut load = |directory: &Directory, name| {
             let text = budget.read(directory, name).unwrap_or_default();
             bytes += text.len();
-            compile(&text)
+            compile(&text, budget)
         };
         let in_repository = present.git || above.is_some_and(|above| above.in_repository);
         let ignore = if present.ignore { load(directory, ".ignore") } else { Gitignore::empty() };
@@ -149,6 +155,7 @@ impl Rules {
 impl Drop for Rules {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.nodes.fetch_sub(1, Ordering::Relaxed);
         // A long chain, each the last holder of the next, must not be let go by recursion.
         let mut above = self.above.take();
         while let Some(rules) = above {
@@ -172,7 +179,7 @@ fn verdict(rules: &Gitignore, path: &Path, is_dir: bool) -> Option<Verdict> {
 }
 
 /// Lines that are not understood are passed over, as Git does.
-fn compile(text: &[u8]) -> Gitignore {
+fn compile(text: &[u8], budget: &Budget) -> Gitignore {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let mut builder = GitignoreBuilder::new("");
     for line in text.split(|byte| *byte == b'\n') {
@@ -180,5 +187,8 @@ fn compile(text: &[u8]) -> Gitignore {
             let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
         }
     }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
+    builder.build().unwrap_or_else(|_| {
+        budget.unheeded.fetch_add(1, Ordering::Relaxed);
+        Gitignore::empty()
+    })
 }

@@ -35,7 +35,7 @@ impl<V: Visit> Worker<'_, V> {
         let mut levels = Vec::new();
         self.enter(&mut levels, self.walk.first());
         while let Some(level) = levels.last_mut() {
-            if self.walk.bounds.is_stopped() {
+            if self.walk.bounds.is_over() {
                 return;
             }
             let Some((name, kind)) = level.listing.get(level.next) else {

@@ -88,11 +88,12 @@ pub(super) struct Worker<'a, V> {
     /// Of the entry in hand, below the workspace.
     path: Vec<u8>,
     files: u32,
+    entries: u32,
 }
 
 impl<'a, V: Visit> Worker<'a, V> {
     pub(super) fn new(walk: &'a Walk, visit: V) -> Self {
-        Self { walk, visit, listing: Listing::default(), path: Vec::new(), files: 0 }
+        Self { walk, visit, listing: Listing::default(), path: Vec::new(), files: 0, entries: 0 }
     }
 
     fn parallel(&mut self, queue: &Queue) {
@@ -117,6 +118,9 @@ impl<'a, V: Visit> Worker<'a, V> {
             let mut files = Vec::new();
             let mut directories = Vec::new();
             for (name, kind) in listing.iter() {
+                if self.walk.bounds.is_over() {
+                    break;
+                }
                 let wanted = self.entry(&directory, name, kind);
                 match kind {
                     FileKind::Directory if wanted => {
@@ -197,6 +201,10 @@ impl<'a, V: Visit> Worker<'a, V> {
         name: &OsStr,
         kind: FileKind,
     ) -> bool {
+        self.entries = self.entries.wrapping_add(1);
+        if self.entries.is_multiple_of(FILES_PER_LOOK) {
+            self.visit.look();
+        }
         self.set_path(directory, name);
         let is_dir = kind == FileKind::Directory;
         if !self.walk.filter.passes(directory.rules.as_deref(), &self.path, is_dir) {

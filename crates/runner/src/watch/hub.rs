@@ -2,7 +2,7 @@
 //! user has few, and in a container every sandbox may be the same user.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use super::inotify::{Inotify, Word};
 use super::shared::{Phase, Reader, Shared};
 use super::watched::{Kernel, Wanted, Watched};
 use crate::limits::{
-    MAX_WATCH_PENDING, MAX_WATCHES, WATCH_GRACE, WATCH_SCANS_PER_TURN, WATCH_SETTLE,
-    WATCH_SETTLE_LONGEST,
+    HEARTBEAT_INTERVAL, MAX_WATCH_PENDING, MAX_WATCHES, WATCH_ENTRIES_PER_TURN, WATCH_GRACE,
+    WATCH_SCANS_PER_TURN, WATCH_SETTLE, WATCH_SETTLE_LONGEST,
 };
 
 /// Nothing of it exists before the first watch, and after the last.
@@ -34,6 +34,8 @@ struct State {
     /// Who has a directory, by the kernel's number.
     owners: HashMap<i32, Vec<u64>>,
     next: u64,
+    /// Who begins moves on with every turn.
+    turns: usize,
 }
 
 impl Watches {
@@ -51,10 +53,14 @@ impl Watches {
         Ok(reader)
     }
 
+    /// One that is there already, and still of what the path names.
     fn find(&self, wanted: &Wanted) -> Option<Reader> {
-        let state = self.state.borrow();
-        let mut all = state.as_ref()?.watched.values();
-        let found = all.find(|one| one.wanted == *wanted && !one.shared.is_over())?;
+        let mut state = self.state.borrow_mut();
+        let state = state.as_mut()?;
+        let is_it = |one: &Watched| one.wanted == *wanted && !one.shared.is_over();
+        let id = state.watched.iter().find(|(_, one)| is_it(one)).map(|(id, _)| *id)?;
+        state.with(id, Watched::check_top);
+        let found = state.watched.get(&id).filter(|one| !one.shared.is_over())?;
         Some(Reader::new(found.shared.clone()))
     }
 
@@ -111,7 +117,7 @@ async fn run(watches: Rc<Watches>) {
 impl State {
     fn new(inotify: Inotify) -> Self {
         let inotify = Rc::new(inotify);
-        Self { inotify, watched: HashMap::new(), owners: HashMap::new(), next: 0 }
+        Self { inotify, watched: HashMap::new(), owners: HashMap::new(), next: 0, turns: 0 }
     }
 
     /// Some of what there is to do; whether there is more.
@@ -120,13 +126,14 @@ impl State {
         for word in words {
             self.hear(&word);
         }
-        let ids: Vec<u64> = self.watched.keys().copied().collect();
+        let ids = self.in_turn();
+        let (mut scans, mut entries) = (WATCH_SCANS_PER_TURN, WATCH_ENTRIES_PER_TURN);
         for id in &ids {
             self.with(*id, |watched, kernel| {
-                for _ in 0..WATCH_SCANS_PER_TURN {
-                    if !watched.list_one(kernel) {
-                        break;
-                    }
+                while scans > 0 && entries > 0 {
+                    let Some(read) = watched.list_some(kernel) else { break };
+                    scans -= 1;
+                    entries = entries.saturating_sub(read);
                 }
                 watched.settle();
             });
@@ -134,17 +141,33 @@ impl State {
         }
         for id in ids {
             if self.is_due(id) {
-                self.with(id, |watched, kernel| watched.tell(kernel));
+                self.with(id, |watched, kernel| {
+                    watched.check_top(kernel);
+                    watched.tell(kernel);
+                });
+            } else if self.watched.get(&id).is_some_and(|one| check_at(one) <= Instant::now()) {
+                self.with(id, Watched::check_top);
             }
         }
         self.forget_unread();
         busy
     }
 
+    /// All of them; each turn begins with another.
+    fn in_turn(&mut self) -> Vec<u64> {
+        let mut ids: Vec<u64> = self.watched.keys().copied().collect();
+        ids.sort_unstable();
+        self.turns = self.turns.wrapping_add(1);
+        let first = self.turns % ids.len().max(1);
+        ids.rotate_left(first);
+        ids
+    }
+
     fn hear(&mut self, word: &Word) {
         if word.what.contains(ReadFlags::QUEUE_OVERFLOW) {
             let reason = "so much happened at once that the kernel did not keep all of it";
-            let ids: Vec<u64> = self.watched.keys().copied().collect();
+            let living = self.watched.iter().filter(|(_, one)| !one.shared.is_over());
+            let ids: Vec<u64> = living.map(|(id, _)| *id).collect();
             for id in ids {
                 self.with(id, |watched, kernel| watched.begin(kernel, Some(reason)));
             }
@@ -162,11 +185,18 @@ impl State {
     /// Does something with one of them, and tells the kernel what comes of it.
     fn with(&mut self, id: u64, act: impl FnOnce(&mut Watched, &mut Kernel<'_>)) {
         let inotify = self.inotify.clone();
-        let total = self.owners.len();
         let Some(watched) = self.watched.get_mut(&id) else { return };
-        let mut kernel = Kernel { inotify: &inotify, total, taken: Vec::new(), freed: Vec::new() };
+        let mut kernel = Kernel {
+            inotify: &inotify,
+            owners: &self.owners,
+            fresh: HashSet::new(),
+            taken: Vec::new(),
+            freed: Vec::new(),
+        };
         act(watched, &mut kernel);
-        let Kernel { taken, freed, .. } = kernel;
+        let Kernel { taken, mut freed, .. } = kernel;
+        // What was taken and is not in the tree is nobody's.
+        freed.extend_from_slice(&taken);
         for wd in taken {
             let owners = self.owners.entry(wd).or_default();
             if !owners.contains(&id) {
@@ -204,9 +234,13 @@ impl State {
         let due = |watched: &Watched| {
             let tell = watched.changes.since().map(|since| since + WATCH_SETTLE);
             let unread = watched.shared.unread_since().map(|since| since + WATCH_GRACE);
-            // Those who leave do not say so.
-            let look = Instant::now() + WATCH_GRACE;
-            [tell, unread].into_iter().flatten().min().unwrap_or(look)
+            // Those who leave do not say so, nor does who moves what is above the top.
+            let look = if watched.shared.is_over() {
+                Instant::now() + WATCH_GRACE
+            } else {
+                check_at(watched)
+            };
+            [tell, unread].into_iter().flatten().fold(look, Instant::min)
         };
         self.watched.values().map(due).min()
     }
@@ -239,4 +273,9 @@ impl State {
         let freed = watched.give_up();
         self.free(id, &freed);
     }
+}
+
+/// When to look again whether the top is where it should be.
+fn check_at(watched: &Watched) -> Instant {
+    watched.checked + HEARTBEAT_INTERVAL
 }

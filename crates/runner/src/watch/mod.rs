@@ -35,7 +35,7 @@ pub(crate) async fn handle(
     mut query: Query,
 ) -> Result<Response<RunnerBody>, Fault> {
     let path = workspace.path_of(&mut query)?;
-    let recursive = !query.has("recursive") || query.flag("recursive")?;
+    let recursive = query.flag_or("recursive", true)?;
     let excluded = Excluded::parse(query.take("exclude").as_deref())?;
     let after = query.number("after")?;
     query.finish()?;

@@ -1,9 +1,8 @@
 //! One watched tree: it follows the kernel's words, enters new directories and lists them, so that
 //! nothing is missed that was in them before they were watched.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,13 +11,14 @@ use rustix::fs::inotify::ReadFlags;
 use rustix::io::Errno;
 use sandbank_protocol::{FileKind, WatchEvent, WatchKind};
 use sandbank_rooted_fs::{Directory, RelPath, Root, RootedError};
+use tokio::time::Instant;
 
 use super::changes::Changes;
 use super::exclude::Excluded;
 use super::inotify::{Inotify, Word};
 use super::shared::{Phase, Shared};
 use super::tree::{TOP, Tree};
-use crate::limits::{MAX_ALL_WATCHED_DIRECTORIES, MAX_WATCHED_DIRECTORIES};
+use crate::limits::{MAX_ALL_WATCHED_DIRECTORIES, MAX_WATCH_EVENTS, MAX_WATCHED_DIRECTORIES};
 
 /// What is watched; two who want the same share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,6 +35,8 @@ pub(super) struct Watched {
     tree: Tree,
     /// Directories that have to be listed yet, and whether what is in them is told.
     unlisted: VecDeque<(u64, bool)>,
+    /// The one of them that is being listed.
+    reading: Option<Reading>,
     /// Directories that were not where they should be: they are gone, or on a move that the kernel
     /// is about to tell.
     missing: Vec<(u64, bool)>,
@@ -42,16 +44,44 @@ pub(super) struct Watched {
     pub(super) shared: Rc<Shared>,
     /// Why everything is listed anew.
     resetting: Option<String>,
+    /// When it was last seen that the top is where it should be.
+    pub(super) checked: Instant,
+}
+
+/// A directory that is listed in parts: it may have any number of entries.
+struct Reading {
+    node: u64,
+    tell: bool,
+    /// Where it was when it was opened.
+    below: RelPath,
+    directory: Directory,
+    told: usize,
 }
 
 /// What the kernel has to be told, and how much room there is.
 pub(super) struct Kernel<'a> {
     pub(super) inotify: &'a Inotify,
-    /// Directories of all watches together.
-    pub(super) total: usize,
-    /// New numbers, and those that this watch has given up.
+    /// Who has which directory, of all watches together.
+    pub(super) owners: &'a HashMap<i32, Vec<u64>>,
+    /// Numbers that nobody had before.
+    pub(super) fresh: HashSet<i32>,
+    /// Numbers that this watch has now, or had, and those that it has given up.
     pub(super) taken: Vec<i32>,
     pub(super) freed: Vec<i32>,
+}
+
+impl Kernel<'_> {
+    fn take(&mut self, wd: i32) {
+        self.taken.push(wd);
+        if !self.owners.contains_key(&wd) {
+            self.fresh.insert(wd);
+        }
+    }
+
+    /// Directories of all watches together, each counted once.
+    fn total(&self) -> usize {
+        self.owners.len() + self.fresh.len()
+    }
 }
 
 /// It cannot be watched any more.
@@ -64,10 +94,12 @@ impl Watched {
             root,
             tree: Tree::default(),
             unlisted: VecDeque::new(),
+            reading: None,
             missing: Vec::new(),
             changes: Changes::default(),
             shared,
             resetting: None,
+            checked: Instant::now(),
         }
     }
 
@@ -77,14 +109,12 @@ impl Watched {
     }
 
     pub(super) fn is_listing(&self) -> bool {
-        !self.unlisted.is_empty()
+        !self.unlisted.is_empty() || self.reading.is_some()
     }
 
     /// From the top. Everybody is told to list again when that is done.
     pub(super) fn begin(&mut self, kernel: &mut Kernel<'_>, reason: Option<&str>) {
-        kernel.freed.extend(self.tree.clear());
-        self.unlisted.clear();
-        self.missing.clear();
+        self.clear(kernel);
         drop(self.changes.take());
         self.resetting = reason.map(str::to_owned);
         if let Err(failed) = self.begin_at_top(kernel) {
@@ -96,30 +126,62 @@ impl Watched {
         let top = self.root.open_directory(&self.wanted.path);
         let top = top.map_err(|error| Failed(error.to_string()))?;
         let wd = kernel.inotify.add(&top).map_err(|error| Failed(no_watch(error)))?;
-        kernel.taken.push(wd);
+        kernel.take(wd);
         self.tree.set_top(wd);
+        self.checked = Instant::now();
         if self.wanted.recursive {
             self.unlisted.push_back((TOP, false));
         }
         Ok(())
     }
 
-    fn fail(&mut self, kernel: &mut Kernel<'_>, Failed(reason): Failed) {
+    fn clear(&mut self, kernel: &mut Kernel<'_>) {
         kernel.freed.extend(self.tree.clear());
         self.unlisted.clear();
+        self.reading = None;
         self.missing.clear();
+    }
+
+    /// Ends it if the top is not there any more: of a move of what is above it the kernel tells
+    /// nothing.
+    pub(super) fn check_top(&mut self, kernel: &mut Kernel<'_>) {
+        if self.shared.is_over() {
+            return;
+        }
+        self.checked = Instant::now();
+        let failed = match self.open(kernel, TOP) {
+            Ok(Some(_)) => return,
+            Ok(None) => top_is_gone(),
+            Err(failed) => failed,
+        };
+        // What was heard since is of another place than it would be told of.
+        for node in self.changes.take().1 {
+            kernel.freed.extend(self.tree.remove(node));
+        }
+        self.fail(kernel, failed);
+    }
+
+    fn fail(&mut self, kernel: &mut Kernel<'_>, Failed(reason): Failed) {
+        self.clear(kernel);
         self.tell(kernel);
         self.shared.push(WatchEvent::new(0, WatchKind::Reset).because(&reason));
         self.shared.enter(Phase::Over(reason));
     }
 
-    /// Lists one directory; false when there is none to list.
-    pub(super) fn list_one(&mut self, kernel: &mut Kernel<'_>) -> bool {
-        let Some((node, tell)) = self.unlisted.pop_front() else { return false };
-        if let Err(failed) = self.list(kernel, node, tell) {
+    /// Lists a directory, or some of it; how many entries that were, and none when there is nothing
+    /// to list.
+    pub(super) fn list_some(&mut self, kernel: &mut Kernel<'_>) -> Option<usize> {
+        let listed = match self.reading.take() {
+            Some(reading) => self.read(kernel, reading),
+            None => {
+                let (node, tell) = self.unlisted.pop_front()?;
+                self.list(kernel, node, tell)
+            }
+        };
+        Some(listed.unwrap_or_else(|failed| {
             self.fail(kernel, failed);
-        }
-        true
+            0
+        }))
     }
 
     /// When all is listed that was to be.
@@ -133,21 +195,47 @@ impl Watched {
         self.shared.enter(Phase::Ready);
     }
 
-    fn list(&mut self, kernel: &mut Kernel<'_>, node: u64, tell: bool) -> Result<(), Failed> {
+    fn list(&mut self, kernel: &mut Kernel<'_>, node: u64, tell: bool) -> Result<usize, Failed> {
         let Some((below, directory)) = self.open(kernel, node)? else {
             self.missing.push((node, tell));
-            return Ok(());
+            return Ok(0);
         };
+        self.read(kernel, Reading { node, tell, below, directory, told: 0 })
+    }
+
+    fn read(&mut self, kernel: &mut Kernel<'_>, mut reading: Reading) -> Result<usize, Failed> {
+        let (node, tell) = (reading.node, reading.tell);
+        if self.tree.path(node).as_ref() != Some(&reading.below) {
+            // It is gone, or has moved since: then all of it is looked at there.
+            if self.tree.wd(node).is_some() {
+                self.unlisted.push_back((node, tell));
+            }
+            return Ok(0);
+        }
         let mut found = Vec::new();
-        let listed = directory.each(|name, kind| {
+        let mut entries = 0;
+        let listed = reading.directory.each_of_some(|name, kind| {
+            entries += 1;
             let is_dir = kind == FileKind::Directory;
             if tell || is_dir {
                 found.push((name.as_bytes().to_vec(), is_dir));
             }
-            ControlFlow::Continue(())
         });
-        if let Err(error) = listed {
-            return if is_gone(&error) { Ok(()) } else { Err(Failed(error.to_string())) };
+        let more = match listed {
+            Ok(more) => more,
+            Err(error) if is_gone(&error) => return Ok(entries),
+            Err(error) => return Err(Failed(error.to_string())),
+        };
+        if tell {
+            reading.told += found.len();
+        }
+        if reading.told > MAX_WATCH_EVENTS {
+            self.begin(kernel, Some("more came at once than is told: list again"));
+            return Ok(entries);
+        }
+        let below = reading.below.clone();
+        if more {
+            self.reading = Some(reading);
         }
         for (name, is_dir) in found {
             let path = self.path(&below, &name);
@@ -159,7 +247,7 @@ impl Watched {
                 self.enter(kernel, node, &name, tell)?;
             }
         }
-        Ok(())
+        Ok(entries)
     }
 
     /// Begins to watch a directory, which is to be listed then.
@@ -196,21 +284,20 @@ impl Watched {
             Err(error) if is_gone(&error) => return Ok(Seen::NotEntered),
             Err(error) => return Err(unwatchable(&error)),
         };
-        let room = self.tree.len() < MAX_WATCHED_DIRECTORIES;
-        if !room || kernel.total + kernel.taken.len() >= MAX_ALL_WATCHED_DIRECTORIES {
+        let added = match kernel.inotify.add(&directory) {
+            Ok(wd) => wd,
+            Err(Errno::ACCESS | Errno::NOENT) => return Ok(Seen::NotEntered),
+            Err(error) => return Err(Failed(no_watch(error))),
+        };
+        kernel.take(added);
+        let room = self.has(added) || self.tree.len() < MAX_WATCHED_DIRECTORIES;
+        if !room || kernel.total() > MAX_ALL_WATCHED_DIRECTORIES {
             return Err(Failed(format!(
                 "there are too many directories: {MAX_WATCHED_DIRECTORIES} are watched in one \
                  tree and {MAX_ALL_WATCHED_DIRECTORIES} in all; watch a smaller tree, or exclude some"
             )));
         }
-        match kernel.inotify.add(&directory) {
-            Ok(wd) => {
-                kernel.taken.push(wd);
-                Ok(Seen::Watched(wd))
-            }
-            Err(Errno::ACCESS | Errno::NOENT) => Ok(Seen::NotEntered),
-            Err(error) => Err(Failed(no_watch(error))),
-        }
+        Ok(Seen::Watched(added))
     }
 
     /// A directory of the tree, if it is where the tree has it and still the same one.
@@ -231,8 +318,7 @@ impl Watched {
         let wd = kernel.inotify.add(&directory).ok();
         if let Some(wd) = wd.filter(|wd| Some(*wd) != self.tree.wd(node)) {
             // Nobody's, unless it is in the tree elsewhere.
-            kernel.taken.push(wd);
-            kernel.freed.push(wd);
+            kernel.take(wd);
             return Ok(None);
         }
         Ok(wd.map(|_| (below, directory)))
@@ -252,7 +338,7 @@ impl Watched {
     fn about_itself(&mut self, node: u64, what: ReadFlags) -> Result<(), Failed> {
         let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT;
         if node == TOP && what.intersects(gone) {
-            return Err(Failed("the watched directory was removed or moved".to_owned()));
+            return Err(top_is_gone());
         }
         Ok(())
     }
@@ -359,6 +445,10 @@ enum Seen {
     /// It is gone, is a link or another mount by now, or may not be read.
     NotEntered,
     ParentMissing,
+}
+
+fn top_is_gone() -> Failed {
+    Failed("the watched directory was removed or moved".to_owned())
 }
 
 fn unwatchable(error: &RootedError) -> Failed {

@@ -4,6 +4,7 @@ use super::{fed, shown};
 use crate::Terminal;
 use crate::fuzzing::describe;
 use crate::limits::{MAX_MARKED_CELLS, MAX_REPAINT_BYTES, MAX_SEQUENCE_BYTES};
+use crate::row::TOUCHED;
 
 #[test]
 fn a_sequence_without_end_is_not_kept_and_swallows_what_it_would() {
@@ -96,4 +97,38 @@ fn costly_sequences_are_cheap_enough_to_come_in_megabytes() {
         terminal.feed(sequence.repeat(100_000 / sequence.len()).as_bytes());
         assert_eq!(terminal.size(), (500, 500));
     }
+}
+
+/// One print into a line with wide characters moves and mends all of it: two lines' places per byte.
+#[test]
+fn what_repetitions_cost_is_bounded_by_the_bytes_that_ask_for_them() {
+    let inserting = 2 * 500 + 100;
+    for (sequence, places_per_byte) in [
+        ("x\x1b[999b", 60),
+        ("e\u{301}\x1b[999b", 60),
+        ("e\u{301}\u{302}\u{303}\x1b[999b", 60),
+        ("漢\x1b[999b", 60),
+        ("\x1bcx\x1b[999b", 60),
+        ("\x1b[4h漢x\x1b[999b", inserting),
+        ("\x1b[4h\x1b[Hx\x1b[999b", inserting),
+        ("\x1b[4he\u{301}\x1b[999b", inserting),
+    ] {
+        let mut terminal = Terminal::new(500, 500);
+        terminal.feed("漢x".repeat(100_000).as_bytes());
+        let output = sequence.repeat(60_000 / sequence.len());
+        let before = TOUCHED.get();
+        terminal.feed(output.as_bytes());
+        let each = (TOUCHED.get() - before) / output.len() as u64;
+        assert!(each < places_per_byte, "{sequence:?}: {each} places for each byte");
+    }
+}
+
+#[test]
+fn programs_that_draw_with_repetitions_get_all_of_them() {
+    let mut terminal = Terminal::new(50, 80);
+    for _ in 0..100 {
+        terminal.feed("\x1b[H".as_bytes());
+        terminal.feed("─\x1b[78b┐".repeat(50).as_bytes());
+    }
+    assert_eq!(shown(&terminal).matches('─').count(), 79 * 50);
 }

@@ -56,7 +56,7 @@ impl Process {
         };
         let mut environment = launcher.base_environment();
         environment.insert("PWD".to_owned(), path);
-        let marker = format!("shell-{name}");
+        let marker = format!("shell:{name}");
         environment.insert(MARKER.to_owned(), marker.clone());
         let kind = kind_in(&environment);
         let words: Vec<String> = words::program(kind).iter().map(|word| (*word).into()).collect();
