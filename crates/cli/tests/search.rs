@@ -99,7 +99,10 @@ async fn a_search_ends_with_0_1_or_an_error_of_another_code() -> anyhow::Result<
     let broken = sought.search(&["wanted("]);
     assert_eq!((broken.status.code(), out(&broken)), (Some(64), String::new()));
     let said = err(&broken);
-    assert!(said.contains("unclosed group") && said.contains("hint: ") && said.contains("-F"), "{said}");
+    assert!(
+        said.contains("unclosed group") && said.contains("hint: ") && said.contains("-F"),
+        "{said}"
+    );
     assert_eq!(sought.found(&["-F", "wanted", "src/main.rs"]).len(), 2);
 
     let nowhere = sought.search(&["wanted", "no/such/place"]);

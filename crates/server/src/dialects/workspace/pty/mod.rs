@@ -15,7 +15,6 @@ use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::response::Response;
-use tracing::Instrument;
 
 use self::begin::Begun;
 use super::error::Detail;
@@ -26,7 +25,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::limits::MAX_VIEWER_MESSAGE_BYTES;
-use crate::request::RequestId;
+use crate::request::{Carried, RequestId};
 use crate::terminal::viewer::view;
 
 pub(super) use template::PROVIDERS;
@@ -54,9 +53,10 @@ pub(super) async fn join(
 ) -> ApiResult<Response> {
     Place::check(&app)?;
     let upgrade = upgrade.max_message_size(MAX_VIEWER_MESSAGE_BYTES);
-    let span = tracing::Span::current();
+    let upgrade = upgrade.max_frame_size(MAX_VIEWER_MESSAGE_BYTES);
+    let carried = Carried::now();
     let held = |socket| async move { hold(app, socket, &caller, &query, &request_id).await };
-    Ok(upgrade.on_upgrade(|socket| held(socket).instrument(span)))
+    Ok(upgrade.on_upgrade(move |socket| carried.over(held(socket))))
 }
 
 async fn hold(
