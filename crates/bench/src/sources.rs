@@ -43,7 +43,7 @@ pub(crate) fn small(root: &Path, count: usize) -> anyhow::Result<Made> {
         let path = root.join(format!("part{}", directory / DIRECTORIES));
         let path = path.join(format!("module{}", directory % DIRECTORIES));
         if number % FILES == 0 {
-            made.entries += 1 + u64::from(directory % DIRECTORIES == 0);
+            made.entries += 1 + u64::from(directory.is_multiple_of(DIRECTORIES));
             fs::create_dir_all(&path).with_context(|| format!("make {}", path.display()))?;
         }
         text.clear();
