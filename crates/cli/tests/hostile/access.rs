@@ -49,10 +49,6 @@ fn needed(route: &Route) -> Scope {
     // A search needs a body.
     let looks = ["GET", "HEAD"].contains(&route.method.as_str())
         || route.is("POST", "/v1/sandboxes/{id}/search:text");
-    // A look at the workspace may make its sandbox.
-    if ["/api/", "/ws/"].iter().any(|root| route.path.starts_with(root)) {
-        return Scope::Sandbox;
-    }
     let images = route.path.starts_with("/v1/images") && !looks;
     if images || route.path.starts_with("/v1/tokens") {
         Scope::Admin
