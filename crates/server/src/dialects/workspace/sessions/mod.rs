@@ -258,10 +258,11 @@ impl Live {
         }
     }
 
-    /// Its program has ended, nobody is about to start it again, and nobody is there to notice.
+    /// Its program has ended, and nobody is about to start it again. Who attends a chat notices that
+    /// by themselves; who attends a terminal may stay for as long as they like.
     fn has_ended(&self, ended: &CommandId) -> bool {
-        let is_left_alone = self.clients() == 0 && self.life.try_lock().is_ok();
-        is_left_alone && *self.command.borrow() == *ended
+        let is_noticed = self.name.kind == Kind::Pty || self.clients() == 0;
+        is_noticed && self.life.try_lock().is_ok() && *self.command.borrow() == *ended
     }
 
     pub(super) fn clients(&self) -> usize {
