@@ -69,7 +69,7 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     ),
     ("workspace", &["channel", "protocol", "runner-binary"]),
     ("test-support", &["channel", "engine", "protocol"]),
-    ("bench", &["channel", "protocol"]),
+    ("bench", &["channel", "protocol", "workspace"]),
 ];
 
 /// Tests may also start and talk to a real runner, and share the test crate.

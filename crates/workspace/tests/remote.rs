@@ -48,8 +48,9 @@ fn comparable<T: serde::Serialize>(answer: Result<T, ChannelError>) -> Value {
 fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields
-                .retain(|name, _| !name.contains("_ms") && !name.contains("time") && name != "pid");
+            fields.retain(|name, _| {
+                !name.contains("_ms") && !name.contains("time") && name != "pid" && name != "tag"
+            });
             fields.values_mut().for_each(strip);
         }
         Value::Array(items) => items.iter_mut().for_each(strip),
