@@ -2,9 +2,9 @@
 # Runs every example with a scripted model on loopback, and looks at what it did.
 #
 # The server is one of its own, started from the program SANDBANK_BIN; or, with SANDBANK_URL and
-# SANDBANK_TOKEN, one that is there, which nobody else may use meanwhile. The published packages are
-# installed once into .build/examples/, our own SDKs are packed and installed every time, as a user
-# would. Needs curl, python3 with venv, and node 20 or newer with npm.
+# SANDBANK_TOKEN, one that is there, with its tools on, which nobody else may use meanwhile. The
+# published packages are installed once into .build/examples/, our own SDKs are packed and installed
+# every time, as a user would. Needs curl, python3 with venv, and node 20 or newer with npm.
 set -euo pipefail
 cd "$(dirname "$0")"
 if [ -z "${SANDBANK_BIN:-}" ] && [ -z "${SANDBANK_URL:+${SANDBANK_TOKEN:-}}" ]; then
@@ -61,20 +61,9 @@ install_python() {
 }
 
 install_typescript() {
-    local npm=(npm --no-audit --no-fund --no-update-notifier --silent)
-    # Built in a copy, beside one of the server's document: others may be building it where it is.
-    local copy=$build/tree/sdk/typescript
-    mkdir -p "$copy" "$build/tree/openapi" "$build/typescript"
-    if changed sdk "$SDK/typescript/package-lock.json"; then
-        echo "examples: installing what builds the TypeScript SDK into .build/"
-        cp "$SDK"/typescript/package*.json "$copy/"
-        (cd "$copy" && "${npm[@]}" ci --ignore-scripts)
-        remember sdk "$SDK/typescript/package-lock.json"
-    fi
-    rm -rf "$copy/src" "$copy/dist"
-    cp "$SDK/../openapi/sandbank.json" "$build/tree/openapi/"
-    (cd "$SDK/typescript" && tar c --exclude=./node_modules --exclude=./dist --exclude=./build .) | tar x -C "$copy"
-    (cd "$copy" && "${npm[@]}" pack --pack-destination "$work" >/dev/null)
+    local npm=(npm --no-audit --no-fund --no-update-notifier --loglevel=error)
+    mkdir -p "$build/typescript"
+    ../scripts/pack-js-sdks.sh "$work"
 
     cd "$build/typescript"
     if changed typescript "$EXAMPLES"/{package-lock.json,.npmrc}; then
@@ -83,7 +72,7 @@ install_typescript() {
         "${npm[@]}" ci
         remember typescript "$EXAMPLES"/{package-lock.json,.npmrc}
     fi
-    "${npm[@]}" install --no-save --offline "$work"/sandbank-*.tgz
+    "${npm[@]}" install --no-save --prefer-offline "$work"/sandbank-*.tgz
     rm -f ./*.ts
     cp "$EXAMPLES"/{*.ts,tsconfig.json} .
     ./node_modules/.bin/tsc -p .
@@ -94,7 +83,9 @@ start_server() {
     if [ -n "${SANDBANK_URL:-}" ]; then
         return
     fi
-    "$SANDBANK_BIN" serve --data-dir "$work/data" --port 0 --pool-size 1 --storage plain >"$work/server.log" 2>&1 &
+    printf '[app.bash_tools]\nenabled = true\n' >"$work/tools.toml"
+    local serve=("$SANDBANK_BIN" serve --config "$work/tools.toml" --data-dir "$work/data")
+    REMCOCHAT_ENABLE_BASH_TOOL=1 "${serve[@]}" --port 0 --pool-size 1 --storage plain >"$work/server.log" 2>&1 &
     server=$!
     # It writes where it listens into its lock file.
     until_there server "$server" sh -c 'curl -sf "$(cat "$0")/v1/health"' "$work/data/lock"
@@ -158,6 +149,8 @@ done
 for name in ai_sdk_bash_tool claude_tools; do
     OPENAI_MODEL=$name ANTHROPIC_MODEL=$name example "$name.ts" "$build/typescript/node_modules/.bin/tsx" "$build/typescript/$name.ts"
 done
+expected=('step 1' '[exit code 3]' 'command is missing')
+OPENAI_MODEL=ai_sdk_tools example ai_sdk_tools.ts "$build/typescript/node_modules/.bin/tsx" "$build/typescript/ai_sdk_tools.ts"
 scripted=no expected=(
     '"data":"hello from sb' '"data":"hello from /vercel/sandbox/workspace/site\n"' '"name":"index.html"'
     'says: <h1>made with curl</h1>' '{"ok":true}'

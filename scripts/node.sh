@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Prints the directory of a node of version 20 or later and its npm: this machine's own, or one that
-# is installed into .build/ for the tests.
+# is installed into .build/ for the tests. An argument is the version to have at least, up to 24.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly WANTED=scripts/node.txt MIN_MAJOR=20
+readonly WANTED=scripts/node.txt MIN_MAJOR=${1:-20}
 major=$(node --version 2>/dev/null | sed -n 's/^v\([0-9]*\)\..*/\1/p')
 if [ "${major:-0}" -ge "$MIN_MAJOR" ] && command -v npm >/dev/null; then
     dirname "$(command -v node)"

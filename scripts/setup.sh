@@ -94,6 +94,10 @@ case "$level" in
         into=peers
         need docker.io dockerd docker
         need docker-compose docker-compose
+        # A Docker that is not root.
+        need rootlesskit rootlesskit
+        need uidmap newuidmap
+        need slirp4netns slirp4netns
         # By itself: where there is no such package, the others are still to be had.
         into=browser
         need chromium chromium

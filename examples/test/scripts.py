@@ -7,6 +7,7 @@ of it by programs in the sandbox, so an example that does not run them cannot gu
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import secrets
 import urllib.request
@@ -135,6 +136,47 @@ def _ai_sdk_bash_tool(secret: str) -> Script:
     )
 
 
+def _ai_sdk_tools(secret: str) -> Script:
+    def shows_the_page(result: str) -> bool:
+        url = json.loads(result)["url"]
+        with urllib.request.urlopen(url, timeout=10) as page:
+            return _digest(secret) in page.read().decode()
+
+    serve = (
+        "cd site; sha256sum <secret >index.html\n"
+        "python3 -m http.server 3000 >/dev/null 2>&1 &\n"
+        "until (: </dev/tcp/127.0.0.1/3000) 2>/dev/null; do sleep 0.1; done; cat index.html"
+    )
+    return Script(
+        prompt="page",
+        turns=(
+            (
+                Call("bash", {"command": "hostname; pwd"}, (HOST, WORKSPACE, '"untrusted": ?true')),
+                Call("writeFile", {"path": "site/secret", "content": secret}, ("success",)),
+            ),
+            (
+                Call("readFile", {"path": "missing.py"}, ("(?i)missing.py|no such|not found",)),
+                Call("bash", {"cmd": "true"}, ("command is missing",)),
+            ),
+            (Call("bash", {"command": serve}, (_digest(secret), '"exitCode": ?0')),),
+            (
+                Call(
+                    "bash",
+                    {"command": "for i in 1 2 3; do echo step $i; sleep 0.3; done; exit 3"},
+                    (r"step 1\\nstep 2\\nstep 3\\n", '"exitCode": ?3'),
+                ),
+                Call(
+                    "readFile",
+                    {"path": "site/index.html"},
+                    (_digest(secret), '"untrusted": ?true'),
+                ),
+            ),
+            (Call("sandboxUrl", {"port": 3000}, (r"http://127\.0\.0\.1:\d+",), shows_the_page),),
+        ),
+        answer=f"It is served, number {_digest(secret)[:12]}.",
+    )
+
+
 def _claude_tools(secret: str) -> Script:
     return Script(
         prompt="calendar",
@@ -163,6 +205,7 @@ def scripts() -> dict[str, Script]:
         "openai_agents": _openai_agents,
         "langchain_agent": _langchain_agent,
         "ai_sdk_bash_tool": _ai_sdk_bash_tool,
+        "ai_sdk_tools": _ai_sdk_tools,
         "claude_tools": _claude_tools,
     }
     return {name: make(secrets.token_hex(8)) for name, make in makers.items()}

@@ -9,16 +9,16 @@ if [ -z "${SANDBANK_URL:-}${SANDBANK_BIN:-}" ]; then
   exit 2
 fi
 
-npm ci --no-audit --no-fund --silent
+npm ci --no-audit --no-fund --loglevel=error
 project=$(mktemp -d)
 trap 'rm -rf "$project"' EXIT
 trap 'exit 130' INT TERM
-npm pack --silent --pack-destination "$project" >/dev/null
+npm pack --loglevel=error --pack-destination "$project" >/dev/null
 npm run --silent build:test
 echo '{ "name": "an-empty-project", "private": true, "type": "module" }' >"$project/package.json"
 cp -r build/test README.md "$project/"
 cp ../README.md "$project/TABLE.md"
 cp -r runtimes "$project/runtimes"
 ln -s "$PWD/node_modules/typescript" "$project/typescript"
-(cd "$project" && npm install --no-audit --no-fund --silent --offline ./sandbank-*.tgz)
+(cd "$project" && npm install --no-audit --no-fund --loglevel=error --prefer-offline ./sandbank-*.tgz)
 (cd "$project" && node test/main.js "$@")

@@ -245,6 +245,12 @@ impl Api {
         self.client.call(Method::GET, path, None).await
     }
 
+    /// The tool `bash` of the session that there is when nobody names one.
+    pub(crate) async fn call_bash(&self, command: &str) -> anyhow::Result<Value> {
+        let input = json!({ "command": command });
+        self.client.call(Method::POST, "/api/tools/bash", Some(input)).await
+    }
+
     /// A command on a terminal of its own.
     pub(crate) async fn start_terminal(&self, id: &str, argv: &[&str]) -> anyhow::Result<String> {
         let path = format!("/v1/sandboxes/{id}/commands");

@@ -9,10 +9,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use http::header;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use sandbank_workspace::{LocalPlace, LocalSettings};
 use tempfile::TempDir;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::api::{Api, Pool};
 use crate::http::{Address, Client};
@@ -20,6 +22,9 @@ use crate::limits;
 
 /// Where a daemon in mode local has its runner, below its data directory.
 const LOCAL_RUNNER: &str = "workspace-runner";
+
+/// How the names of a daemon's settings begin.
+const OF_A_DAEMON: [&str; 3] = ["SANDBANK_", "SANDBOXD_", "REMCOCHAT_"];
 
 /// What makes the daemon's sandboxes.
 #[derive(Debug, Clone, Copy)]
@@ -122,10 +127,22 @@ impl PrivateDaemon {
             anyhow::ensure!(!late, "the private daemon is not healthy yet");
             tokio::time::sleep(limits::POLL).await;
         }
-        let token = fs::read_to_string(self.data_dir.join("token")).context("read the token")?;
-        let client = Client::new(Address::Tcp(self.address), Some(token.trim().to_owned()));
+        let client = Client::new(Address::Tcp(self.address), Some(self.token()?));
         self.api = Api::new(client, self.pool);
         Ok(())
+    }
+
+    fn token(&self) -> anyhow::Result<String> {
+        let token = fs::read_to_string(self.data_dir.join("token")).context("read the token")?;
+        Ok(token.trim().to_owned())
+    }
+
+    /// What opens a WebSocket there.
+    pub(crate) fn upgrade(&self, path: &str) -> anyhow::Result<http::Request<()>> {
+        let mut request = format!("ws://{}{path}", self.address).into_client_request()?;
+        let bearer = format!("Bearer {}", self.token()?).parse()?;
+        request.headers_mut().insert(header::AUTHORIZATION, bearer);
+        Ok(request)
     }
 
     /// Removes every sandbox, stops the daemon and deletes its directory. What the daemon should
@@ -240,7 +257,7 @@ fn command(
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if text.starts_with("SANDBANK_") || text.starts_with("SANDBOXD_") {
+        if OF_A_DAEMON.iter().any(|prefix| text.starts_with(prefix)) {
             command.env_remove(name);
         }
     }

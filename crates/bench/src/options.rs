@@ -35,6 +35,8 @@ pub enum Part {
     Search,
     Workspace,
     Terminal,
+    Pty,
+    Tools,
     Pause,
     Throughput,
     AtOnce,
@@ -45,13 +47,13 @@ pub enum Part {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{0:?} is no part of the benchmark; there are create, command, shell, docker, stream, files, \
-     tree, search, workspace, terminal, pause, throughput, at-once, growth, density"
+     tree, search, workspace, terminal, pty, tools, pause, throughput, at-once, growth, density"
 )]
 pub struct UnknownPart(String);
 
 impl Part {
     /// In the order they run: density last, because it leaves the most behind in the kernel.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Create,
         Self::Command,
         Self::Shell,
@@ -62,6 +64,8 @@ impl Part {
         Self::Search,
         Self::Workspace,
         Self::Terminal,
+        Self::Pty,
+        Self::Tools,
         Self::Pause,
         Self::Throughput,
         Self::AtOnce,
@@ -81,6 +85,8 @@ impl Part {
             Self::Search => "search",
             Self::Workspace => "workspace",
             Self::Terminal => "terminal",
+            Self::Pty => "pty",
+            Self::Tools => "tools",
             Self::Pause => "pause",
             Self::Throughput => "throughput",
             Self::AtOnce => "at-once",

@@ -103,11 +103,21 @@ impl Places {
     /// A daemon that has answered its first question about its workspace, and how long it took
     /// from its start.
     pub(crate) async fn start(&self, mode: Mode) -> anyhow::Result<(PrivateDaemon, Duration)> {
+        self.start_with(mode, &[]).await
+    }
+
+    /// The same, with further settings.
+    pub(crate) async fn start_with(
+        &self,
+        mode: Mode,
+        others: &[(&'static str, OsString)],
+    ) -> anyhow::Result<(PrivateDaemon, Duration)> {
         let mut settings: Vec<(&str, OsString)> = vec![
             ("SANDBANK_WORKSPACE_MODE", mode.name().into()),
             // Made for nobody, and in the way of what is measured.
             ("SANDBANK_POOL", "".into()),
         ];
+        settings.extend_from_slice(others);
         let path = |name: &str| self.dir.path().join(name);
         let local_root = (mode == Mode::Local).then(|| path(mode.name()));
         match mode {

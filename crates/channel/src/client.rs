@@ -30,6 +30,7 @@ use crate::{
     ChannelBody, ChannelError, FileDownload, Guard, OutputStream, RecordStream, empty_body,
     full_body,
 };
+use crate::{request_id, trace};
 
 /// A byte stream to a port in the sandbox.
 pub type Tunnel = TokioIo<hyper::upgrade::Upgraded>;
@@ -240,6 +241,20 @@ impl RunnerClient {
         self.answer(self.get(&format!("/files/stat?path={}&follow=true", encode(path)))).await
     }
 
+    /// Whether a file is another version than it was, or none any more. One that became shorter
+    /// breaks its download off, as a channel does that breaks.
+    pub async fn has_changed(&self, path: &str, was: &FileStat) -> Result<bool, ChannelError> {
+        match self.stat_target(path).await {
+            Ok(now) => Ok(now != *was),
+            Err(ChannelError::Refused(fault))
+                if matches!(fault.code, FaultCode::NotFound | FaultCode::WrongKind) =>
+            {
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     pub async fn list(&self, path: &str) -> Result<DirListing, ChannelError> {
         self.answer(self.get(&format!("/files/list?path={}", encode(path)))).await
     }
@@ -345,11 +360,18 @@ impl RunnerClient {
 
     pub(crate) async fn transmit(
         &self,
-        request: Request<ChannelBody>,
+        mut request: Request<ChannelBody>,
     ) -> Result<Response<Incoming>, ChannelError> {
+        request_id::stamp(request.headers_mut());
         let mut sender = self.sender.clone();
-        sender.ready().await?;
-        Ok(sender.send_request(request).await?)
+        let send = |request| async move {
+            sender.ready().await?;
+            Ok(sender.send_request(request).await?)
+        };
+        match trace::Call::begin(&mut request) {
+            None => send(request).await,
+            Some(call) => call.over(send(request)).await,
+        }
     }
 }
 

@@ -17,8 +17,10 @@ mod one_task;
 mod output;
 pub mod pipe;
 mod records;
+mod request_id;
 mod search;
 mod terminal;
+pub mod trace;
 mod tree;
 mod watch;
 
@@ -30,6 +32,7 @@ pub use git::{DiffQuery, LogQuery, StatusQuery};
 pub use guard::{Guard, Obstacle, ObstacleKind};
 pub use output::OutputStream;
 pub use records::{RecordStream, Records};
+pub use request_id::{current_request_id, with_request_id};
 pub use terminal::TerminalScreen;
 pub use tree::{Condition, TreeOptions};
 pub use watch::WatchQuery;

@@ -15,6 +15,7 @@ Run something:
   run          Run a command in a new sandbox, with or without a server
   shell        Open a terminal in a sandbox
   exec         Run a command in a sandbox that is there
+  mcp          Give an agent's host the tools of a sandbox (MCP on standard input and output)
 
 Look after sandboxes:
   ps           List sandboxes
@@ -69,6 +70,8 @@ pub(crate) enum Command {
     Shell(commands::shell::ShellArgs),
     /// Run a command in a sandbox that is there
     Exec(commands::exec::ExecArgs),
+    /// Give an agent's host the tools of a sandbox (MCP on standard input and output)
+    Mcp(commands::mcp::McpArgs),
     /// List sandboxes
     Ps(commands::ps::PsArgs),
     /// Show everything about one sandbox

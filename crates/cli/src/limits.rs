@@ -65,3 +65,12 @@ pub(crate) const OTHER_ENGINE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long it is until an engine that could not be started is tried again; longer each time.
 pub(crate) const FIRST_ENGINE_RETRY: Duration = Duration::from_secs(1);
 pub(crate) const LAST_ENGINE_RETRY: Duration = Duration::from_secs(30);
+
+/// A longer line of an MCP host ends the program.
+pub(crate) const MAX_MCP_LINE_BYTES: u64 = 8 << 20;
+
+/// How long a server that is away is waited for before an MCP host is told.
+pub(crate) const MCP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long answers that are on their way are waited for once an MCP host has closed our input.
+pub(crate) const MCP_LAST_ANSWERS: Duration = Duration::from_secs(5);

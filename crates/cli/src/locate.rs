@@ -9,7 +9,7 @@ use sandbank_server::TokenFile;
 use sandbank_server::config::{self, Secret, Settings, Sources};
 use tokio::time::Instant;
 
-use crate::client::{Client, is_loopback};
+use crate::client::{Client, ClientError, is_loopback};
 use crate::daemon::{Holder, bad_config, bad_token_file, holder};
 use crate::failure::Failure;
 use crate::limits::{PROBE_PAUSE, PROBE_TIMEOUT, STARTING_LIMIT};
@@ -54,7 +54,7 @@ pub(crate) async fn running(settings: &Settings) -> Result<Found, Failure> {
                     None => token_from_file(settings)?,
                 };
                 let client = Client::new(&url, Some(token))?;
-                let answers = client.health(PROBE_TIMEOUT * 5).await.is_ok();
+                let answers = client.is_there(PROBE_TIMEOUT * 5).await;
                 return Ok(if answers { Found::Server(client) } else { Found::Nothing });
             }
             Holder::Starting if Instant::now() < deadline => {
@@ -76,7 +76,7 @@ async fn stranger(settings: &Settings) -> Result<Found, Failure> {
     let client = Client::new(&url, token)?;
     Ok(match client.health(PROBE_TIMEOUT).await {
         Ok(health) if health["ok"] != true => Found::Nothing,
-        Ok(_) if has_token => Found::Server(client),
+        Ok(_) | Err(ClientError::Refused(_)) if has_token => Found::Server(client),
         Ok(_) => Found::Closed { url },
         Err(_) => Found::Nothing,
     })

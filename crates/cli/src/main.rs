@@ -14,6 +14,7 @@ mod interrupt;
 mod limits;
 mod locate;
 mod log;
+mod mcp;
 mod options;
 mod own_sandbox;
 mod panics;
@@ -90,6 +91,7 @@ async fn with_runtime(context: &Context, command: Command) -> Result<u8, Failure
         Command::Rm(args) => commands::rm::run(context, args).await,
         Command::Image(args) => commands::image::run(context, args).await,
         Command::Workspace(args) => commands::workspace::run(context, args).await,
+        Command::Mcp(args) => commands::mcp::run(context, args).await,
         Command::Serve(args) => commands::serve::run(context, args).await,
         Command::Health(args) => commands::health::run(context, args).await,
         Command::Doctor(args) => commands::doctor::run(context, args).await,

@@ -24,7 +24,7 @@ fn a_quick_run_reports_as_json_and_as_a_document_and_leaves_nothing() -> anyhow:
         .args([
             "--json",
             "--only",
-            "create,docker,stream,files,tree,search,workspace,at-once,density",
+            "create,docker,stream,files,tree,search,workspace,pty,tools,at-once,density",
             "--density",
             "5",
             "--write",
@@ -45,6 +45,8 @@ fn a_quick_run_reports_as_json_and_as_a_document_and_leaves_nothing() -> anyhow:
         "Tree",
         "Search",
         "Workspace",
+        "Workspace terminals",
+        "Tools",
         "At once",
         "Density and growth",
     ];

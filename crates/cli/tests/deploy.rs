@@ -16,6 +16,8 @@ const IMAGE: &str = "sandbank-test";
 const URL: &str = "http://127.0.0.1:8080";
 const RANGE: &str = "20000-20003";
 
+const FILES: [&str; 4] = ["--file", "deploy/compose.yaml", "--file", "deploy/compose.dev.yaml"];
+
 const NOTHING: Vec<String> = Vec::new();
 
 /// Starting includes the self-test, on a machine that may be busy.
@@ -48,19 +50,21 @@ fn done(output: &Output) -> String {
 /// Compose and the command line, as somebody on the Docker's host has them.
 struct Host {
     docker: PrivateDocker,
+    /// Further variables of Compose.
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Host {
     /// With the two images there: the server's, and one for sandboxes.
-    fn prepare() -> Option<Self> {
+    fn prepare(start: impl FnOnce() -> anyhow::Result<Option<PrivateDocker>>) -> Option<Self> {
         if !there_is("docker-compose") {
             return None;
         }
-        let docker = PrivateDocker::start(false).unwrap()?;
+        let docker = start().unwrap()?;
         let root = docker.dir().join("busybox.tar");
         busybox_root(&root).unwrap()?;
         docker.said(&["import", root.to_str().unwrap(), &format!("{IMAGE}:latest")]).unwrap();
-        let host = Self { docker };
+        let host = Self { docker, variables: Vec::new() };
         host.make_server_image();
         Some(host)
     }
@@ -80,8 +84,7 @@ impl Host {
     }
 
     fn compose(&self, token: Option<&str>, words: &[&str]) -> Output {
-        let files = ["--file", "deploy/compose.yaml", "--file", "deploy/compose.dev.yaml"];
-        self.compose_with(&files, token, words)
+        self.compose_with(&FILES, token, words)
     }
 
     fn compose_with(&self, files: &[&str], token: Option<&str>, words: &[&str]) -> Output {
@@ -102,7 +105,8 @@ impl Host {
             .env("DOCKER_SOCKET", self.docker.socket())
             .env("DOCKER_GID", group.to_string())
             .env("SANDBANK_DOCKER_IMAGE", IMAGE)
-            .env("SANDBANK_PORT_RANGE", RANGE);
+            .env("SANDBANK_PORT_RANGE", RANGE)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
         if let Some(token) = token {
             command.env("SANDBOXD_ADMIN_TOKEN", token);
         }
@@ -170,7 +174,7 @@ impl Host {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_container_the_server_keeps_its_sandboxes_over_restarts_and_removal() {
-    let Some(host) = Host::prepare() else { return };
+    let Some(host) = Host::prepare(|| PrivateDocker::start(false)) else { return };
 
     let refused = host.compose(None, &["up", "--detach", "--no-build"]);
     assert!(!refused.status.success());
@@ -213,6 +217,27 @@ async fn in_a_container_the_server_keeps_its_sandboxes_over_restarts_and_removal
     done(&host.compose(Some(TOKEN), &["down", "--volumes"]));
     assert_eq!(host.labelled("sandbank.instance"), NOTHING);
     assert_eq!(host.docker.said(&["ps", "--all", "--quiet"]).unwrap(), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_docker_maps_users_the_server_in_a_container_has_the_host_s() {
+    let Some(mut host) = Host::prepare(PrivateDocker::with_mapped_users) else { return };
+    let own = host.docker.mapped(10001).unwrap().to_string();
+    host.variables.push(("SANDBANK_USER", format!("{own}:{own}")));
+    let files = [&FILES[..], &["--file", "deploy/compose.userns-remap.yaml"]].concat();
+    done(&host.compose_with(&files, Some(TOKEN), &["up", "--detach", "--no-build"]));
+    host.healthy().await;
+    let script =
+        "echo kept > file; id -u; read inside outside rest < /proc/self/uid_map; echo $outside";
+    let made = host.sandbank(&["run", "--keep", "--port", "3000", "--", "sh", "-c", script]);
+    assert_eq!(made, format!("1000\n{}", host.docker.mapped(0).unwrap()));
+    let id = host.sandbank(&["ps", "--quiet"]);
+    host.sandbank(&["exec", &id, "--detach", "--", "httpd", "-f", "-p", "127.0.0.1:3000"]);
+    let url = host.sandbank(&["port", &id, "3000"]);
+    host.page(&format!("{url}/file"), "kept").await;
+    host.sandbank(&["rm", "--all"]);
+    done(&host.compose_with(&files, Some(TOKEN), &["down", "--volumes"]));
+    assert_eq!(host.labelled("sandbank.instance"), NOTHING);
 }
 
 #[test]

@@ -27,6 +27,10 @@ impl Machine {
     }
 
     fn run(&self, script: &str, words: &[&str]) -> Output {
+        self.run_with(script, words, &[])
+    }
+
+    fn run_with(&self, script: &str, words: &[&str], env: &[(&str, &str)]) -> Output {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/sandbox");
         // Its output goes to files: the service that it starts keeps what it inherits.
         let (out, err) = (self.path("out"), self.path("err"));
@@ -36,6 +40,7 @@ impl Machine {
             .env("SANDBOX_SERVICE_ROOT", self.path("service"))
             .env("SANDBOX_SECRETS_DIR", self.path("secrets"))
             .env("WORKSPACE_LISTEN", format!("127.0.0.1:{}", self.port))
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(fs::File::create(&out).unwrap())
             .stderr(fs::File::create(&err).unwrap())
@@ -141,14 +146,77 @@ fn a_service_that_cannot_start_makes_its_script_fail_with_the_reason() {
 }
 
 #[test]
+fn profiles_are_checked_and_written_once_and_the_server_understands_them() {
+    let machine = Machine::new();
+    let script = "configure_exec_profiles.sh";
+    let configure = |words: &[&str], shell: &str, chat: &str| {
+        let env = [("PROFILE_SHELL", shell), ("PROFILE_CHAT", chat)];
+        machine.run_with(script, words, &env)
+    };
+    let early = configure(&[], "bash", "");
+    assert!(!early.status.success() && said(&early).contains("deploy_workspace_service.sh first"));
+    for directory in ["workspace", "service", "bin"] {
+        fs::create_dir(machine.path(directory)).unwrap();
+    }
+    let written = machine.path("service/exec_profiles.env");
+    let agent = machine.path("bin/agent");
+    fs::copy("/bin/true", &agent).unwrap();
+    let chat = format!("{} --fast mode=1", agent.display());
+    let unwritten = configure(&["--check"], "bash -l", &chat);
+    assert!(!unwritten.status.success() && said(&unwritten).contains("without --check"));
+    assert!(!written.exists());
+    succeeds(&configure(&[], "bash -l", &chat), "the profiles were written");
+    let first = fs::metadata(&written).unwrap().modified().unwrap();
+    succeeds(&configure(&[], "bash -l", &chat), "nothing has changed");
+    succeeds(&configure(&["--check"], "bash -l", &chat), "nothing has changed");
+    assert_eq!(fs::metadata(&written).unwrap().modified().unwrap(), first);
+    let text = fs::read_to_string(&written).unwrap();
+    let agent = fs::canonicalize(&agent).unwrap();
+    assert!(text.contains(&format!("SANDBANK_CHAT_COMMAND={},--fast,mode=1\n", agent.display())));
+
+    // What the lines say is what the server has.
+    let env = text.lines().map(|line| line.split_once('=').unwrap());
+    let config = Command::new(SANDBANK).args(["config", "show"]).envs(env).output().unwrap();
+    let shown = said(&config);
+    assert!(shown.contains("bash, -l") && shown.contains("--fast, mode=1"), "{shown}");
+
+    let inside = machine.path("workspace/agent");
+    fs::copy("/bin/true", &inside).unwrap();
+    let link = machine.path("bin/link");
+    std::os::unix::fs::symlink(&inside, &link).unwrap();
+    for (shell, chat, says) in [
+        ("bash; true", "", "PROFILE_SHELL: only letters"),
+        ("bash $(true)", "", "not a line for a shell"),
+        ("bash\ntrue", "", "PROFILE_SHELL: only letters"),
+        ("", "", "PROFILE_SHELL: it names no program"),
+        ("--login", "", "is an option and no program"),
+        ("bin/bash", "", "neither a name nor an absolute path"),
+        ("bash", "no-such-agent", "PROFILE_CHAT: there is no no-such-agent"),
+        ("bash", "/etc/passwd", "is not a program"),
+        ("bash", inside.to_str().unwrap(), "lies in the workspace"),
+        ("bash", link.to_str().unwrap(), "lies in the workspace"),
+    ] {
+        let refused = configure(&[], shell, chat);
+        let text = said(&refused);
+        assert!(!refused.status.success() && text.contains(says), "{shell:?} {chat:?}: {text}");
+    }
+    assert_eq!(fs::read_to_string(&written).unwrap(), text, "what was refused changed nothing");
+}
+
+#[test]
 fn the_scripts_have_no_fault_that_shellcheck_finds() {
     if find_program("shellcheck").is_none() {
         println!("skipped: there is no shellcheck");
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let names =
-        ["deploy_workspace_service", "restart_workspace_service", "smoke_check", "settings"];
+    let names = [
+        "deploy_workspace_service",
+        "restart_workspace_service",
+        "configure_exec_profiles",
+        "smoke_check",
+        "settings",
+    ];
     let output = Command::new("shellcheck")
         .arg("--external-sources")
         .args(names.map(|name| format!("deploy/sandbox/{name}.sh")))

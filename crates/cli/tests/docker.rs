@@ -95,8 +95,12 @@ async fn a_daemon_over_docker_serves_survives_and_says_when_docker_is_away() -> 
     assert_eq!(status, 503, "{body}");
     assert!(retry.is_some(), "{body}");
     assert!(body.contains("engine_unavailable"), "{body}");
-    let health = api.call("GET", "/v1/health", None).await?;
-    assert_eq!(health["engine"], "docker");
+    eventually("nobody is told that all is well", LIMIT, || async {
+        let (status, health) = api.try_call("GET", "/v1/health", None).await.ok()?;
+        let (ready, _) = api.try_call("GET", "/readyz", None).await.ok()?;
+        (status == 503 && health["code"] == "engine_unavailable" && ready == 503).then_some(())
+    })
+    .await?;
     docker.start_daemon()?;
     eventually("the sandbox that ended with Docker is known to be", LIMIT, || async {
         is_gone(&api, &second).await
@@ -106,6 +110,12 @@ async fn a_daemon_over_docker_serves_survives_and_says_when_docker_is_away() -> 
         eventually("Docker is used again", LIMIT, || async { api.create("third").await.ok() })
             .await?;
     assert_eq!(sh(&api, &third, "echo back").await?, "back\n");
+    eventually("it is ready again", LIMIT, || async {
+        let (ready, _) = api.try_call("GET", "/readyz", None).await.ok()?;
+        let (health, _) = api.try_call("GET", "/v1/health", None).await.ok()?;
+        (ready == 200 && health == 200).then_some(())
+    })
+    .await?;
 
     api.delete_all().await?;
     daemon.terminate().await?;

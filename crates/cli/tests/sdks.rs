@@ -12,11 +12,16 @@ const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
 
 /// What the script printed; none without root.
 fn passes(script: &str) -> Option<String> {
+    passes_on("20", script)
+}
+
+/// `node` is the version that the script needs at least.
+fn passes_on(node: &str, script: &str) -> Option<String> {
     if skip_unless_root() {
         return None;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let node = Command::new(root.join("scripts/node.sh")).output().unwrap();
+    let node = Command::new(root.join("scripts/node.sh")).arg(node).output().unwrap();
     let said = String::from_utf8_lossy(&node.stderr).into_owned();
     assert!(node.status.success(), "no node to test with: {said}");
     let programs = String::from_utf8(node.stdout).unwrap();
@@ -48,6 +53,11 @@ fn the_python_sdk_passes_its_tests_as_an_installed_wheel() {
 #[test]
 fn the_typescript_sdk_passes_its_tests_as_an_installed_package() {
     passes("sdk/typescript/test.sh");
+}
+
+#[test]
+fn the_tools_for_the_ai_sdk_work_with_every_version_of_it_that_they_are_for() {
+    passes_on("24", "sdk/ai-sdk/test.sh");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sandbank_test_support::{Api, LogRecord, TestDaemon, skip_unless_root, wait_for};
+use sandbank_test_support::{
+    Api, LogRecord, TestDaemon, skip_over_docker, skip_unless_root, wait_for,
+};
 use serde_json::json;
 
 const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
@@ -173,5 +175,70 @@ async fn a_terminal_is_left_and_come_back_to_across_kill_9() -> anyhow::Result<(
     (1..=typed).for_each(|n| expected.push_str(&format!("{n}:line{n}.\r\n")));
     expected.push_str(&format!("{}:end.\r\n", typed + 1));
     assert_eq!(String::from_utf8(seen)?, expected);
+    daemon.finish().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runners_log_has_the_requests_ids_and_is_bounded_out_of_reach_and_gone_with_its_sandbox()
+-> anyhow::Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    const MAX_LOG_BYTES: u64 = 256 << 10;
+    if skip_unless_root() || skip_over_docker("Docker has a container's log") {
+        return Ok(());
+    }
+    let mut daemon = TestDaemon::start(SANDBANK).await?;
+    let api = daemon.api()?;
+    let id = api.create("logged").await?;
+    let directory = daemon.data_dir().join("machines").join(&id);
+    let log = directory.join("runner.log");
+    let ask = |request: String, script: &str| {
+        let path = format!("/v1/sandboxes/{id}/commands?wait=true");
+        let body = json!({ "argv": ["bash", "-c", script] });
+        let sent = api.request("POST", &path).header("x-request-id", request).json(&body).send();
+        async { anyhow::Ok(sent.await?.error_for_status()?.json::<serde_json::Value>().await?) }
+    };
+    let is_there = |word: &'static str| {
+        let log = log.clone();
+        let looked = move || {
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            async move { text.contains(word) }
+        };
+        wait_for("the request's id stands in the log", PATIENCE, looked)
+    };
+    ask("before-1".to_owned(), "true").await?;
+    is_there("\"request_id\":\"before-1\"").await?;
+    // The runner goes on, and the next daemon writes down what it says.
+    let script = "echo up; sleep 1; exit 3";
+    let running = api.bash(&id, script).await?;
+    daemon.kill_9()?;
+    daemon.launch().await?;
+    assert_eq!(api.wait(&id, &running).await?, 3);
+    is_there("\"code\":3").await?;
+    ask("after-1".to_owned(), "true").await?;
+    is_there("\"request_id\":\"after-1\"").await?;
+
+    let reach = format!(
+        "ls {}; ls -l /proc/1/fd; cat /proc/1/fd/2; : > /proc/1/fd/2; echo forged > /proc/1/fd/2",
+        directory.display()
+    );
+    let reached = ask("inside-1".to_owned(), &reach).await?;
+    assert_eq!((&reached["exitCode"], &reached["stdout"]), (&json!(1), &json!("")), "{reached}");
+    for n in 0..40 {
+        let missing = format!("/v1/sandboxes/{id}/files?path=no-{n}");
+        let flood = (0..50).map(|_| api.request("GET", &missing).send());
+        for answer in futures_util::future::join_all(flood).await {
+            assert_eq!(answer?.status(), 404);
+        }
+        assert!(std::fs::metadata(&log)?.len() <= MAX_LOG_BYTES);
+    }
+    ask("last-1".to_owned(), "true").await?;
+    is_there("\"request_id\":\"last-1\"").await?;
+    let text = std::fs::read_to_string(&log)?;
+    assert!(
+        !text.contains("forged") && !text.contains("no-1") && !text.contains("sleep"),
+        "{text}"
+    );
+    api.stop(&id).await?;
+    wait_for("it goes with its sandbox", PATIENCE, || async { !directory.exists() }).await?;
     daemon.finish().await
 }

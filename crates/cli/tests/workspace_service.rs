@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandbank_protocol::{CommandSpec, Frame};
-use sandbank_test_support::{find_program, free_port, wait_for};
+use sandbank_test_support::{TestDaemon, find_program, free_port, skip_unless_root, wait_for};
 use sandbank_workspace::{
     KeyFile, Place, PlaceCalls, PlaceErrorKind, PlaceState, RemotePlace, RemoteSettings,
 };
@@ -305,9 +305,75 @@ async fn over_tls_only_a_service_that_the_authority_vouches_for_is_believed() {
     let stranger = tempfile::tempdir().unwrap();
     certificates(stranger.path());
     let error = place(Some(stranger.path().join("ca.pem"))).client().await.err().unwrap();
-    assert_eq!(error.kind(), PlaceErrorKind::Unreachable, "{error}");
+    assert_eq!((error.kind(), error.may_pass()), (PlaceErrorKind::Certificate, false), "{error}");
     assert!(error.to_string().contains("certificate"), "{error}");
     // Without TLS there is nobody.
     let plain = service.remote().client().await.err().unwrap();
     assert_ne!(plain.kind(), PlaceErrorKind::Refused, "{plain}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_control_plane_believes_a_private_authority_and_without_it_says_what_is_missing()
+-> anyhow::Result<()> {
+    const AUTHORITIES: &str = "SANDBANK_WORKSPACE_SERVICE_AUTHORITIES";
+    if skip_unless_root() {
+        return Ok(());
+    }
+    if find_program("openssl").is_none() {
+        println!("skipped: there is no openssl to make certificates with");
+        return Ok(());
+    }
+    let mut service = Service::prepare();
+    certificates(service.directory.path());
+    let file = |name: &str| service.path(name).to_str().unwrap().to_owned();
+    let (ca, secret) = (file("ca.pem"), file("secret"));
+    let arguments = ["--tls-cert".into(), file("own.pem"), "--tls-key".into(), file("own.key")];
+    service.arguments = arguments.to_vec();
+    service.launch().await;
+    let url = format!("https://127.0.0.1:{}", service.port);
+    let settings = [
+        ("WORKSPACE_MODE", "remote"),
+        ("SANDBANK_WORKSPACE_SERVICE_URL", url.as_str()),
+        ("SANDBANK_WORKSPACE_SERVICE_SECRET_FILE", secret.as_str()),
+        (AUTHORITIES, ca.as_str()),
+    ];
+    let mut daemon = TestDaemon::start_with(SANDBANK, &settings).await?;
+    let api = daemon.api()?;
+    let body = serde_json::json!({ "content": "over TLS" });
+    api.call("PUT", "/api/file?path=a", Some(body)).await?;
+    assert_eq!(fs::read_to_string(service.path("root/a"))?, "over TLS");
+    assert_eq!(api.call("GET", "/readyz", None).await?["status"], "ready");
+
+    let stranger = tempfile::tempdir()?;
+    certificates(stranger.path());
+    let strangers = stranger.path().join("ca.pem").to_str().unwrap().to_owned();
+    for authorities in [None, Some(strangers.as_str())] {
+        daemon.terminate().await?;
+        daemon.set(AUTHORITIES, authorities);
+        daemon.launch().await?;
+        // Again and again: it is no outage that passes.
+        for _ in 0..10 {
+            let (status, answer) = api.try_call("GET", "/api/file?path=a", None).await?;
+            let said = answer["detail"].as_str().unwrap();
+            assert_eq!(status, 502, "{said}");
+            assert!(said.contains("certificate") && said.contains(AUTHORITIES), "{said}");
+        }
+        let (status, ready) = api.try_call("GET", "/readyz", None).await?;
+        let said = ready["checks"]["workspace_service"]["message"].as_str().unwrap();
+        assert_eq!(status, 503, "{ready}");
+        assert!(said.starts_with("certificate: ") && said.contains(AUTHORITIES), "{said}");
+    }
+    let log = fs::read_to_string(daemon.log_path())?;
+    assert!(log.contains("UnknownIssuer"), "the log does not say why");
+    let probe = |authorities: &str| {
+        let mut command = Command::new(SANDBANK);
+        command.args(["workspace-service", "--probe", &url, "--secret-file", &secret]);
+        command.args(["--authorities", authorities]).stdin(Stdio::null()).output().unwrap()
+    };
+    assert!(probe(&ca).status.success(), "{:?}", probe(&ca));
+    let refused = probe(&strangers);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("certificate"), "{said}");
+    assert!(said.contains("--authorities"), "{said}");
+    daemon.finish().await
 }

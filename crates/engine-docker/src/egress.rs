@@ -9,6 +9,7 @@ use sandbank_protocol::EgressConfig;
 use sandbank_protocol::egress::is_blocked;
 
 use crate::connection::Address;
+use crate::controls::Host;
 use crate::network::Bridge;
 use crate::settings::DockerSettings;
 
@@ -29,26 +30,33 @@ struct Here {
     resolvers: Vec<Ipv4Addr>,
 }
 
-/// Addresses and resolvers change; reading both takes less than a request to the engine. `told` are
-/// addresses of Docker's host that became known by the way.
+/// Addresses and resolvers change; reading both takes less than a request to the engine.
 pub(crate) fn learn(
     address: &Address,
     bridge: &Bridge,
     settings: &DockerSettings,
-    told: &[Ipv4Addr],
+    host: &Host,
 ) -> Egress {
+    let told = Told { addresses: &host.addresses, resolvers: &host.resolvers };
     conclude(address, bridge, settings, told, Here::read())
+}
+
+/// What became known of Docker's host by the way.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    addresses: &'a [Ipv4Addr],
+    resolvers: &'a [Ipv4Addr],
 }
 
 fn conclude(
     address: &Address,
     bridge: &Bridge,
     settings: &DockerSettings,
-    told: &[Ipv4Addr],
+    told: Told<'_>,
     here: Here,
 ) -> Egress {
     let is_here = here.has(address, bridge);
-    let mut refused = [&settings.host_addresses[..], told].concat();
+    let mut refused = [&settings.host_addresses[..], told.addresses].concat();
     let mut resolvers = settings.resolvers.clone();
     let dns = resolvers.clone();
     if is_here {
@@ -56,6 +64,9 @@ fn conclude(
         if resolvers.is_empty() {
             resolvers = here.resolvers;
         }
+    }
+    if resolvers.is_empty() {
+        resolvers = told.resolvers.to_vec();
     }
     // What is private is refused anyway.
     refused.retain(|address| !is_blocked(*address));
@@ -121,6 +132,7 @@ mod tests {
     const PUBLIC: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
     const GATEWAY: Ipv4Addr = Ipv4Addr::new(172, 18, 0, 1);
     const RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const NOTHING: Told<'_> = Told { addresses: &[], resolvers: &[] };
 
     fn here(devices: &str, local: &[Ipv4Addr]) -> Here {
         let devices = format!("Inter-| x\n face | y\n    lo: 1 2\n{devices}: 3 4\n");
@@ -135,7 +147,7 @@ mod tests {
     fn our_addresses_are_docker_s_only_where_its_bridge_is_ours() {
         let socket = Address::Unix("/run/docker.sock".into());
         let settings = DockerSettings::new(InstanceId::random());
-        let learn = |here| conclude(&socket, &bridge(), &settings, &[], here);
+        let learn = |here| conclude(&socket, &bridge(), &settings, NOTHING, here);
         let same = learn(here("br-0123456789ab", &[PUBLIC, GATEWAY]));
         assert_eq!((same.knows_host, same.config.refused), (true, vec![PUBLIC]));
         assert_eq!((same.config.resolvers, same.dns), (vec![RESOLVER], vec![]));
@@ -154,7 +166,7 @@ mod tests {
         let far = Address::Tcp { host: "box".into(), port: 2375 };
         for (address, known) in [(far, false), (Address::Unix("/x".into()), true)] {
             let here = here("boxes", &[PUBLIC, GATEWAY]);
-            let learned = conclude(&address, &named, &settings, &[], here);
+            let learned = conclude(&address, &named, &settings, NOTHING, here);
             assert_eq!(learned.knows_host, known, "{address}");
         }
     }
@@ -164,13 +176,29 @@ mod tests {
         let mut settings = DockerSettings::new(InstanceId::random());
         let (said, told) = (Ipv4Addr::new(198, 51, 100, 1), Ipv4Addr::new(198, 51, 100, 2));
         let socket = Address::Unix("/x".into());
-        let learned = conclude(&socket, &bridge(), &settings, &[told], here("eth0", &[PUBLIC]));
+        let addresses = Told { addresses: &[told], ..NOTHING };
+        let learned = conclude(&socket, &bridge(), &settings, addresses, here("eth0", &[PUBLIC]));
         assert_eq!((learned.knows_host, learned.config.refused), (false, vec![told]));
         settings.host_addresses = vec![said];
         settings.resolvers = vec![RESOLVER];
-        let learned = conclude(&socket, &bridge(), &settings, &[told], here("eth0", &[PUBLIC]));
+        let learned = conclude(&socket, &bridge(), &settings, addresses, here("eth0", &[PUBLIC]));
         assert_eq!((learned.knows_host, learned.config.refused), (true, vec![said, told]));
         assert_eq!((learned.config.resolvers, learned.dns), (vec![RESOLVER], vec![RESOLVER]));
+    }
+
+    #[test]
+    fn the_forwarder_of_a_rootless_engine_is_asked_unless_somebody_else_was_named() {
+        let mut settings = DockerSettings::new(InstanceId::random());
+        let forwarder = Ipv4Addr::new(10, 0, 2, 3);
+        let rootless = Told { resolvers: &[forwarder], ..NOTHING };
+        let socket = Address::Unix("/x".into());
+        let learn = |settings: &DockerSettings| {
+            conclude(&socket, &bridge(), settings, rootless, here("eth0", &[PUBLIC]))
+        };
+        let learned = learn(&settings);
+        assert_eq!((learned.config.resolvers, learned.dns), (vec![forwarder], vec![]));
+        settings.resolvers = vec![RESOLVER];
+        assert_eq!(learn(&settings).config.resolvers, [RESOLVER]);
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub(crate) const STDERR_LINES: usize = 100;
 /// Longest event that is read; a longer one ends the feed, which is opened again.
 pub(crate) const EVENT_BYTES: usize = 1 << 20;
 
+/// How long its events may say nothing before it is asked whether it is there, and has to answer.
+pub(crate) const EVENTS_QUIET: Duration = Duration::from_secs(10);
+
 /// Pauses between attempts to hear the engine's events again.
 pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(100);
 pub(crate) const LAST_RETRY: Duration = Duration::from_secs(1);

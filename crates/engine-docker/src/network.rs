@@ -72,7 +72,10 @@ impl Network {
             Some(found) => found,
             None => {
                 self.make(client).await?;
-                let gone = || EngineError::Unavailable("the network was removed".to_owned());
+                let gone = || {
+                    let text = "the network was removed as soon as it was made; try again";
+                    EngineError::Unavailable(text.to_owned())
+                };
                 self.look(client).await?.ok_or_else(gone)?
             }
         };

@@ -130,7 +130,8 @@ async fn fill(
         match holds_runner(client, &helper).await? {
             true => Ok(()),
             false => Err(EngineError::Internal(format!(
-                "the volume {} does not hold what was written to it",
+                "the volume {0} does not hold what was written to it; see whether Docker's disk is \
+                 well, then remove it: `docker volume rm {0}`",
                 RunnerVolume::name()
             ))),
         }

@@ -5,8 +5,8 @@
 mod support;
 
 use sandbank_engine::{Control, Engine, NetworkMode, Standing};
-use sandbank_protocol::containment::{Finding, Outcome, PROBES, PROGRAM, WORD};
-use support::{TestEngine, run};
+use sandbank_protocol::containment::Outcome;
+use support::{TestEngine, attack, wait_for};
 
 /// Probes that prove nothing here, and why that is known.
 const NOT_CLAIMED: [&str; 3] = ["nested_user_namespace", "host_identity", "host_ownership"];
@@ -17,24 +17,12 @@ async fn every_attack_on_a_machine_fails() {
     let Some(test) = TestEngine::start().await else { return };
     for network in [NetworkMode::None, NetworkMode::Default] {
         let id = test.create_with(|spec| spec.network = network).await.id;
-        let confinement = test.engine.confinement(&id).await.unwrap();
-        let plan = serde_json::to_string(&confinement.battery_plan(true)).unwrap();
-        let client = test.client(&id).await;
-        let output = run(&client, &[PROGRAM, WORD, &plan]).await;
-        let inside: Vec<Finding> =
-            output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        // Again: after the attacks it must still be so.
-        let confinement = test.engine.confinement(&id).await.unwrap();
-        for probe in PROBES {
-            let finding = confinement.finding(probe, &inside).expect(probe.name);
+        for (probe, finding, known) in attack(&test, &id).await {
             let shown = format!("{}: {}", probe.name, finding.evidence);
             match finding.outcome {
                 Outcome::Held => {}
                 Outcome::Failed => {
-                    let known = confinement.without.iter();
-                    let known = known.map(|(control, _)| control.name()).collect::<Vec<_>>();
-                    assert!(NOT_CLAIMED.contains(&probe.name), "{shown}");
-                    assert!(known.contains(&probe.control), "{shown}");
+                    assert!(known && NOT_CLAIMED.contains(&probe.name), "{shown}");
                 }
                 Outcome::NotTried => {
                     let other = match network {
@@ -207,5 +195,42 @@ async fn the_report_says_what_is_weaker_than_on_the_native_engine() {
     assert_eq!(reports.len(), Control::ALL.len());
     assert!(!test.engine.relies_on(Control::UserNamespace));
     assert!(test.engine.relies_on(Control::Seccomp));
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_takes_a_machine_that_the_engine_looks_at_for_one_without_an_owner() {
+    let Some(test) = TestEngine::start().await else { return };
+    let label = format!("label=sandbank.instance={}", test.settings.instance);
+    let there_is_one = |test: &TestEngine| {
+        !test.docker.said(&["ps", "--all", "--quiet", "--filter", &label]).unwrap().is_empty()
+    };
+    let mut looking = Box::pin(test.engine.controls());
+    let mut seen = false;
+    let reports = loop {
+        tokio::select! {
+            reports = &mut looking => break reports,
+            listed = test.engine.list() => {
+                assert_eq!(listed.unwrap(), [], "whoever sweeps would destroy it");
+                seen |= there_is_one(&test);
+            }
+        }
+    };
+    assert!(seen, "there was none to be seen");
+    let root = reports.iter().find(|report| report.control == Control::ReadOnlyRoot).unwrap();
+    assert_eq!(root.standing, Standing::InForce, "{root:?}");
+    drop(looking);
+
+    // Whoever stops waiting for the report leaves a machine that has no owner indeed.
+    let test = test.restart().await;
+    let mut looking = Box::pin(test.engine.controls());
+    while !there_is_one(&test) {
+        tokio::select! {
+            reports = &mut looking => panic!("it was not seen: {reports:?}"),
+            _ = test.engine.list() => {}
+        }
+    }
+    drop(looking);
+    wait_for("it is listed", async || !test.engine.list().await.unwrap().is_empty()).await;
     test.finish().await;
 }

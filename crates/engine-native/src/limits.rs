@@ -86,5 +86,13 @@ pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(10);
 /// Open files the daemon must be allowed for a full stock; with fewer it keeps one of each.
 pub(crate) const FILES_FOR_STOCK: u64 = 1024;
 
+/// The log of a machine's runner; above it the older half is cut off.
+pub(crate) const MAX_LOG_BYTES: u64 = 256 << 10;
+
+/// As much as its pipe holds is read at once, and then nothing for a while: what a runner says
+/// beyond that is lost.
+pub(crate) const MAX_LOG_READ_BYTES: usize = 64 << 10;
+pub(crate) const LOG_PAUSE: Duration = Duration::from_millis(100);
+
 /// A process that the kernel killed for memory is gone by then.
 pub(crate) const OOM_KILL_SETTLED: Duration = Duration::from_secs(2);

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use sandbank_engine::{Engine, ImageName, SandboxId};
+use sandbank_protocol::CommandSpec;
 use sandbank_protocol::containment::{BatteryPlan, Finding, Outcome, WORD};
-use sandbank_protocol::{CommandSpec, StdinMode};
 use support::{Output, TestEngine, battery, cannot_run};
 
 sandbank_engine_native::spawner_entry!();
@@ -19,16 +19,12 @@ sandbank_engine_native::spawner_entry!();
 async fn run_in(test: &TestEngine, id: &SandboxId, cwd: &str, script: &str) -> Option<Output> {
     let client = test.client(id).await;
     let spec = CommandSpec {
-        id: SandboxId::random().as_str().parse().unwrap(),
-        argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
-        env: BTreeMap::new(),
         cwd: Some(cwd.to_owned()),
-        stdin: StdinMode::Null,
-        pty: None,
         timeout_ms: Some(10_000),
-        journal_bytes: None,
-        screen: false,
-        shell: None,
+        ..CommandSpec::new(
+            SandboxId::random().as_str().parse().unwrap(),
+            ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+        )
     };
     support::run_spec(&client, &spec).await.ok()
 }

@@ -71,6 +71,13 @@ impl Engine for Awaited {
         }
     }
 
+    fn silent(&self) -> Option<String> {
+        match self.engine() {
+            Ok(engine) => engine.silent(),
+            Err(_) => Some(self.reason()),
+        }
+    }
+
     fn capabilities(&self) -> Capabilities {
         let unknown = |_| Capabilities {
             network_egress: false,

@@ -57,6 +57,12 @@ pub trait Engine: Send + Sync + 'static {
         None
     }
 
+    /// Why it does not answer just now; what is asked of it may be answered all the same, a moment
+    /// later.
+    fn silent(&self) -> Option<String> {
+        self.absent()
+    }
+
     fn capabilities(&self) -> Capabilities;
 
     /// Each security control and whether it is in force on this machine.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use sandbank_channel::ChannelError;
+use sandbank_engine::SandboxId;
 use sandbank_protocol::{CommandState, CommandStatus, FaultCode, ShellName};
 use sandbank_store::SandboxRow;
 
@@ -26,6 +27,18 @@ pub(crate) async fn find(
     }
     let row = context.store.sandboxes().newest_with_key(key.as_str()).await?;
     row.map(|row| closed(&row)).transpose()
+}
+
+/// Of a living or an ended one; none once its row is pruned.
+pub(crate) async fn of(
+    context: &Context,
+    id: &SandboxId,
+) -> Result<Option<SandboxKey>, OrchestratorError> {
+    if let Some(living) = context.registry.find(id) {
+        return Ok(Some(living.facts.key.clone()));
+    }
+    let row = context.store.sandboxes().find(id).await?;
+    row.map(|row| Ok(Facts::from_row(&row)?.key)).transpose()
 }
 
 /// Newest first.

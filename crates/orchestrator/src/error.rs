@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbank_channel::ChannelError;
-use sandbank_engine::{EngineError, SandboxId, WorkspaceId};
+use sandbank_engine::{Control, EngineError, SandboxId, WorkspaceId};
 use sandbank_protocol::FaultCode;
 use sandbank_store::StoreError;
 
@@ -165,6 +165,17 @@ impl OrchestratorError {
         })
     }
 
+    /// Whether the channel broke, and another one may help.
+    pub fn is_broken(&self) -> bool {
+        matches!(self, Self::Channel(inner) if inner.is_broken())
+    }
+
+    /// Whether the runner refused for this reason.
+    pub fn is_refused_as(&self, code: FaultCode) -> bool {
+        matches!(self, Self::Channel(inner)
+            if matches!(&**inner, ChannelError::Refused(fault) if fault.code == code))
+    }
+
     /// Whether the same call may succeed later, unchanged.
     pub fn retryable(&self) -> bool {
         match self {
@@ -237,7 +248,14 @@ fn engine_hint(error: &EngineError) -> Option<String> {
         }
         EngineError::NotPulled { hint, .. } => hint.clone(),
         EngineError::BadImage(_) => "use another image, or have this one made again".into(),
-        EngineError::ControlUnavailable { .. } => "`sandbank doctor` says what to do".into(),
+        EngineError::ControlUnavailable {
+            control: Control::IdMappedMounts | Control::NetworkEgress,
+            ..
+        } => "`sandbank doctor` says what to do".into(),
+        EngineError::ControlUnavailable { control, .. } => format!(
+            "`sandbank doctor` says what to do; SANDBANK_ALLOW_WEAKER={} goes without it",
+            control.name()
+        ),
         EngineError::WorkspaceInUse { .. } => "stop the sandboxes that have it first".into(),
         EngineError::StorageFull(_) => "free some space, or stop sandboxes".into(),
         EngineError::Exhausted(_) | EngineError::Unavailable(_) => "try again later".into(),

@@ -150,3 +150,9 @@ pub(crate) const LAST_RETEST: Duration = Duration::from_secs(60);
 
 /// Images that a self-test attacks; more are not tested, and the log says how many.
 pub(crate) const TESTED_IMAGES: usize = 64;
+
+/// Connection attempts to a runner, one after the other, before whoever reads from it gives up.
+pub(crate) const MAX_RECONNECTS: u32 = 8;
+
+/// The pause before the first attempt; it doubles each time.
+pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_millis(20);

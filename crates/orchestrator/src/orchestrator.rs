@@ -22,6 +22,7 @@ use crate::ports::HostPorts;
 use crate::provider::Providers;
 use crate::registry::Registry;
 use crate::sandbox::{Message, SharedSandbox};
+use crate::spans::operation;
 use crate::{
     Attached, Cause, CreateRequest, Created, Engines, Images, KeptWorkspaces, OrchestratorError,
     PoolStatus, PostMortem, Published, SandboxInfo, SandboxKey, SandboxState, SandboxStats,
@@ -92,7 +93,7 @@ impl Orchestrator {
     /// and exactly one of them is told that it was created. A caller that goes away leaves a
     /// whole sandbox, or none.
     pub async fn create(&self, request: CreateRequest) -> Result<Created, OrchestratorError> {
-        create::create(&self.context, request, Kept::Allowed).await
+        operation("create", None, create::create(&self.context, request, Kept::Allowed)).await
     }
 
     /// The same for a caller who may open no kept workspace, not by a sandbox's key either: the
@@ -104,7 +105,7 @@ impl Orchestrator {
         if request.workspace.is_some() {
             return Err(OrchestratorError::KeptWorkspace);
         }
-        create::create(&self.context, request, Kept::Refused).await
+        operation("create", None, create::create(&self.context, request, Kept::Refused)).await
     }
 
     /// Asks nobody.
@@ -150,6 +151,11 @@ impl Orchestrator {
         by_key::find(&self.context, key).await
     }
 
+    /// Of a living or an ended one; none once it is forgotten.
+    pub async fn key_of(&self, id: &SandboxId) -> Result<Option<SandboxKey>, OrchestratorError> {
+        by_key::of(&self.context, id).await
+    }
+
     /// Living and ended ones whose key begins so, newest first.
     pub async fn with_key_prefix(
         &self,
@@ -170,11 +176,12 @@ impl Orchestrator {
 
     /// Returns when it is gone; false when there was no such sandbox.
     pub async fn stop(&self, id: &SandboxId, by: &str) -> Result<bool, OrchestratorError> {
-        stop::stop(&self.context, id, by).await
+        operation("stop", Some(id), stop::stop(&self.context, id, by)).await
     }
 
     pub async fn attach(&self, id: &SandboxId) -> Result<Attached, OrchestratorError> {
-        Attached::to(self.living(id).await?).await
+        let attaching = async { Attached::to(self.living(id).await?).await };
+        operation("attach", Some(id), attaching).await
     }
 
     /// Idempotent, on the same host port; none when the port is not in the allow-list.
@@ -188,7 +195,8 @@ impl Orchestrator {
             return Ok(None);
         }
         sandbox.ready().await?;
-        ports::publish(&self.context, &sandbox, port).await.map(Some)
+        let publishing = ports::publish(&self.context, &sandbox, port);
+        operation("publish", Some(id), publishing).await.map(Some)
     }
 
     /// Idempotent; open connections are cut.
@@ -198,11 +206,11 @@ impl Orchestrator {
 
     /// Stops every process where it stands. What was running counts as busy meanwhile.
     pub async fn pause(&self, id: &SandboxId) -> Result<(), OrchestratorError> {
-        self.change(id, Standing::Paused).await
+        operation("pause", Some(id), self.change(id, Standing::Paused)).await
     }
 
     pub async fn resume(&self, id: &SandboxId) -> Result<(), OrchestratorError> {
-        self.change(id, Standing::Running).await
+        operation("resume", Some(id), self.change(id, Standing::Running)).await
     }
 
     /// Not a use of the sandbox: looking does not extend its life.

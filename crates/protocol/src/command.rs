@@ -166,6 +166,24 @@ pub struct CommandSpec {
     pub shell: Option<ShellUse>,
 }
 
+impl CommandSpec {
+    /// A program with nothing particular about it.
+    pub fn new(id: CommandId, argv: Vec<String>) -> Self {
+        Self {
+            id,
+            argv,
+            env: BTreeMap::new(),
+            cwd: None,
+            stdin: StdinMode::Null,
+            pty: None,
+            timeout_ms: None,
+            journal_bytes: None,
+            screen: false,
+            shell: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StdinMode {

@@ -33,6 +33,27 @@ pub struct RunnerConfig {
     /// Journal bytes kept per command, and for all commands of the sandbox together.
     pub journal_bytes: u64,
     pub journal_total_bytes: u64,
+    /// What the runner writes to its stderr.
+    #[serde(skip_serializing_if = "RunnerLog::is_off")]
+    pub log: RunnerLog,
+}
+
+/// Lines of JSON about the runner's own doing, never with arguments, paths of files or output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunnerLog {
+    #[default]
+    Off,
+    /// Requests that failed through no fault of the caller.
+    Faults,
+    /// Every request that failed, and every command's start and end.
+    All,
+}
+
+impl RunnerLog {
+    fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
 }
 
 impl Default for RunnerConfig {
@@ -50,6 +71,7 @@ impl Default for RunnerConfig {
             env: BTreeMap::new(),
             journal_bytes: 8 << 20,
             journal_total_bytes: 64 << 20,
+            log: RunnerLog::Off,
         }
     }
 }

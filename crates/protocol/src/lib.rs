@@ -46,7 +46,8 @@
 //! | `CONNECT 127.0.0.1:{port}` | | a tunnel to that port on any loopback or wildcard address |
 //! | `GET /stats` | | [`Stats`] |
 //!
-//! A refusal is a 4xx or 5xx status with a [`Fault`] as its body.
+//! A refusal is a 4xx or 5xx status with a [`Fault`] as its body. Every request may carry the headers
+//! of [`trail`], which say whose it is.
 
 pub mod archive;
 pub mod command;
@@ -67,6 +68,7 @@ mod percent;
 pub mod screen;
 pub mod search;
 pub mod stats;
+pub mod trail;
 pub mod tree;
 pub mod watch;
 
@@ -78,7 +80,7 @@ pub use command::{
 };
 pub use config::{
     CgroupConfig, CgroupVersion, EgressConfig, LandlockConfig, PrepareConfig, RunnerConfig,
-    WorkloadIdentity,
+    RunnerLog, WorkloadIdentity,
 };
 pub use fault::{Fault, FaultCode};
 pub use file::{
@@ -100,6 +102,9 @@ pub use search::{
     SearchCase, SearchCut, SearchOrder, SkippedFiles, TextRecord, TextSearch, TextSearchTally,
 };
 pub use stats::Stats;
+pub use trail::{
+    MAX_REQUEST_ID_CHARS, REQUEST_ID_HEADER, TRACEPARENT_HEADER, plain_request_id, trace_id,
+};
 pub use tree::{TreeEnd, TreeEndLine, TreeEntry, TreeLimit, TreeRecord};
 pub use watch::{WatchEvent, WatchKind};
 

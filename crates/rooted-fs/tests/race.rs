@@ -9,50 +9,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 
 use playground::{CANARY, Playground};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sandbank_rooted_fs::{
     Directory, FileKind, Links, Order, Overwrite, RootedError, Visit, Visitor, walk,
 };
+use sandbank_test_support::Swapper;
 
 const ROUNDS: u32 = 6_000;
-
-/// Swaps pairs of names until it is dropped.
-struct Attacker {
-    stop: Arc<AtomicBool>,
-    swaps: Arc<AtomicU64>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Attacker {
-    fn start(pairs: Vec<(PathBuf, PathBuf)>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let swaps = Arc::new(AtomicU64::new(0));
-        let (stopped, counted) = (stop.clone(), swaps.clone());
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                for (one, other) in &pairs {
-                    if renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok() {
-                        counted.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            }
-        });
-        Self { stop, swaps, thread: Some(thread) }
-    }
-}
-
-impl Drop for Attacker {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let joined = self.thread.take().expect("joined once").join();
-        assert!(joined.is_ok(), "the attacker panicked");
-    }
-}
 
 /// `dir` ⇄ `link → outside`, and `dir/…` files whose names exist outside, too.
 fn battlefield() -> (Playground, Vec<(PathBuf, PathBuf)>) {
@@ -71,7 +35,7 @@ fn battlefield() -> (Playground, Vec<(PathBuf, PathBuf)>) {
 #[test]
 fn reads_never_show_what_is_outside() {
     let (play, pairs) = battlefield();
-    let attacker = Attacker::start(pairs);
+    let attacker = Swapper::start(pairs);
     let mut seen = 0;
     for _ in 0..ROUNDS {
         for path in ["dir/canary", "file", "link/canary"] {
@@ -90,13 +54,13 @@ fn reads_never_show_what_is_outside() {
         }
     }
     assert!(seen > 0, "the control: some reads reach the file inside");
-    assert!(attacker.swaps.load(Ordering::Relaxed) > 0);
+    assert!(attacker.swaps() > 0);
 }
 
 #[test]
 fn writes_never_reach_the_outside() {
     let (play, pairs) = battlefield();
-    let attacker = Attacker::start(pairs);
+    let attacker = Swapper::start(pairs);
     let mut written = 0;
     for round in 0..ROUNDS {
         for path in ["dir/canary", "dir/new", "file"] {
@@ -125,7 +89,7 @@ fn deletes_and_moves_never_reach_the_outside() {
     play.write("tree/sub/canary", b"inside");
     symlink(play.outside(""), play.inside("tree/sublink")).unwrap();
     pairs.push((play.inside("tree/sub"), play.inside("tree/sublink")));
-    let attacker = Attacker::start(pairs);
+    let attacker = Swapper::start(pairs);
     let mut removed = 0;
     for _ in 0..ROUNDS / 2 {
         removed += u32::from(play.root.remove(&play.path("dir/canary")).is_ok());
@@ -155,7 +119,7 @@ fn copies_walks_and_modes_never_reach_the_outside() {
     pairs.push((play.inside("tree/sub"), play.inside("tree/sublink")));
     pairs.push((play.inside("tree/file"), play.inside("tree/link")));
     let before = fs::metadata(play.outside("canary")).unwrap().permissions();
-    let attacker = Attacker::start(pairs);
+    let attacker = Swapper::start(pairs);
     let (mut copied, mut changed, mut walked) = (0, 0, 0);
     for round in 0..ROUNDS / 8 {
         let to = play.path("copy");

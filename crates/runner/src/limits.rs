@@ -408,3 +408,7 @@ pub(crate) const WATCH_WORDS_PER_TURN: usize = 2_048;
 
 /// Names of directories that a watch may leave out.
 pub(crate) const MAX_WATCH_EXCLUDED: usize = 64;
+
+/// The runner's own log, where it is a file: above it the older half is cut off. A line is cut.
+pub(crate) const MAX_LOG_BYTES: u64 = 256 << 10;
+pub(crate) const MAX_LOG_LINE_BYTES: usize = 1_000;

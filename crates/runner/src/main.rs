@@ -15,6 +15,7 @@ mod front;
 mod git;
 mod http;
 mod limits;
+mod log;
 mod offload;
 mod prepare;
 mod privileges;

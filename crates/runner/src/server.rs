@@ -24,6 +24,7 @@ use crate::limits::{
     ACCEPT_PAUSE, CONNECTION_WINDOW_BYTES, MAX_FRAME_BYTES, MAX_SEND_BYTES, MAX_STREAMS,
     STREAM_WINDOW_BYTES,
 };
+use crate::log::{Asker, Log};
 use crate::offload::Offload;
 use crate::watch::{self, Watches};
 use crate::{search, stats, tunnel};
@@ -37,6 +38,7 @@ pub(crate) struct Runner {
     pub(crate) offload: Offload,
     pub(crate) git: Git,
     pub(crate) watches: Rc<Watches>,
+    pub(crate) log: Rc<Log>,
 }
 
 /// Accepts forever.
@@ -72,7 +74,16 @@ async fn answer(
     runner: Rc<Runner>,
     request: Request<Incoming>,
 ) -> Result<Response<RunnerBody>, Infallible> {
-    Ok(route(&runner, request).await.unwrap_or_else(|fault| http::fault(&fault)))
+    let asked = runner
+        .log
+        .wants_failures()
+        .then(|| (Asker::of(request.headers()), request.method().clone(), request.uri().clone()));
+    Ok(route(&runner, request).await.unwrap_or_else(|fault| {
+        if let Some((asker, method, uri)) = &asked {
+            runner.log.failed(asker, method, uri, &fault);
+        }
+        http::fault(&fault)
+    }))
 }
 
 async fn route(runner: &Runner, request: Request<Incoming>) -> Result<Response<RunnerBody>, Fault> {

@@ -17,6 +17,7 @@ use crate::files::Workspace;
 use crate::git::Git;
 use crate::http::Counters;
 use crate::limits::KEPT_FREE_BYTES;
+use crate::log::Log;
 use crate::offload::Offload;
 use crate::prepare::{self, PrepareError};
 use crate::privileges::{self, ConfineError, FileIdentity};
@@ -132,6 +133,7 @@ fn assemble(
     let oom_file = oom_file.or_else(|| watches_own.then(cgroups::oom_file).flatten());
     let oom = oom_file.map(OomKills::new);
     let launcher = Launcher::new(config, identity, spawner, cgroups, oom)?;
+    let log = Rc::new(Log::new(config.log));
     Ok(Rc::new(Runner {
         hello: Hello {
             protocol: PROTOCOL_VERSION,
@@ -140,12 +142,13 @@ fn assemble(
             started_at_ms: now_ms(),
             workspace: config.workspace.clone(),
         },
-        commands: Rc::new(Commands::new(launcher, config.journal_total_bytes)),
+        commands: Rc::new(Commands::new(launcher, config.journal_total_bytes, log.clone())),
         workspace: Rc::new(Workspace::open(config)?),
         counters: Rc::new(Counters::default()),
         offload: Offload::default(),
         git: Git::default(),
         watches: Rc::new(Watches::default()),
+        log,
     }))
 }
 

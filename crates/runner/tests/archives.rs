@@ -11,16 +11,13 @@ use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use live_runner::{CANARY, LiveRunner, wait_for};
-use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sandbank_channel::{ChannelError, RunnerClient, full_body, stream_body};
 use sandbank_protocol::{ArchiveReport, Fault, FaultCode, Unpacked};
-use sandbank_test_support::{literal_entry, literal_tar};
+use sandbank_test_support::{Meanwhile, Swapper, literal_entry, literal_tar};
 use tar::EntryType;
 
 async fn packed(client: &RunnerClient, path: &str) -> Vec<u8> {
@@ -149,22 +146,13 @@ async fn files_that_grow_and_shrink_meanwhile_never_shift_what_follows() {
     for file in &files {
         fs::write(file, vec![b'a'; 3_000_000]).unwrap();
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let until = Instant::now() + Duration::from_secs(60);
-    let (stopped, changed) = (stop.clone(), files.clone());
-    let changer = std::thread::spawn(move || {
-        let mut round = 0usize;
-        while !stopped.load(Ordering::Relaxed) && Instant::now() < until {
-            let file = fs::File::options().write(true).open(&changed[round % 8]).unwrap();
-            file.set_len(if round.is_multiple_of(3) {
-                10
-            } else {
-                3_000_000 + round as u64 % 1000
-            })
-            .unwrap();
-            file.write_all_at(&[b'a'; 10], 0).unwrap();
-            round += 1;
-        }
+    let mut round = 0usize;
+    let _changes = Meanwhile::repeat(move || {
+        let file = fs::File::options().write(true).open(&files[round % 8]).unwrap();
+        let length = if round.is_multiple_of(3) { 10 } else { 3_000_000 + round as u64 % 1000 };
+        file.set_len(length).unwrap();
+        file.write_all_at(&[b'a'; 10], 0).unwrap();
+        round += 1;
     });
     for _ in 0..20 {
         let archive = packed(&client, "src").await;
@@ -175,8 +163,6 @@ async fn files_that_grow_and_shrink_meanwhile_never_shift_what_follows() {
         );
         assert_eq!(report(&archive).entries, 8);
     }
-    stop.store(true, Ordering::Relaxed);
-    changer.join().unwrap();
 }
 
 #[tokio::test]
@@ -343,21 +329,10 @@ async fn names_that_are_swapped_while_archives_are_made_and_unpacked_never_lead_
     fs::write(runner.inside("tree/file"), "inside").unwrap();
     symlink(runner.canary().parent().unwrap(), runner.inside("tree/dirlink")).unwrap();
     symlink(runner.canary(), runner.inside("tree/filelink")).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    let until = Instant::now() + Duration::from_secs(120);
-    let (stopped, base) = (stop.clone(), runner.inside("tree"));
-    let attacker = std::thread::spawn(move || {
-        let mut swaps = 0u64;
-        // A test that failed leaves nobody to stop it.
-        while !stopped.load(Ordering::Relaxed) && Instant::now() < until {
-            for (one, other) in [("dir", "dirlink"), ("file", "filelink")] {
-                let (one, other) = (base.join(one), base.join(other));
-                swaps +=
-                    u64::from(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok());
-            }
-        }
-        swaps
-    });
+    let attacker = Swapper::start(vec![
+        (runner.inside("tree/dir"), runner.inside("tree/dirlink")),
+        (runner.inside("tree/file"), runner.inside("tree/filelink")),
+    ]);
     let evil = literal_tar(&[
         literal_entry(EntryType::Regular, "dir/canary", "", b"inside"),
         literal_entry(EntryType::Regular, "file", "", b"inside"),
@@ -371,8 +346,8 @@ async fn names_that_are_swapped_while_archives_are_made_and_unpacked_never_lead_
         }
         unpacked += u32::from(client.unpack("tree", full_body(evil.clone())).await.is_ok());
     }
-    stop.store(true, Ordering::Relaxed);
-    assert!(attacker.join().unwrap() > 0);
+    assert!(attacker.swaps() > 0);
+    drop(attacker);
     assert!(files > 0 && unpacked > 0, "the control: {files} {unpacked}");
     assert_eq!(fs::read(runner.canary()).unwrap(), CANARY);
     let beside = runner.canary().parent().unwrap().to_owned();

@@ -199,9 +199,11 @@ fn a_network_that_cannot_be_closed_ends_the_runner() {
         return;
     }
     let network = ClosedNetwork::new();
-    let workspace = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let workspace = directory.path().join("workspace");
+    std::fs::create_dir(&workspace).unwrap();
     let mut config = RunnerConfig {
-        workspace: workspace.path().to_str().unwrap().to_owned(),
+        workspace: workspace.to_str().unwrap().to_owned(),
         ..RunnerConfig::default()
     };
     prepared(&mut config);
@@ -211,7 +213,7 @@ fn a_network_that_cannot_be_closed_ends_the_runner() {
         command.args(["--inh-caps=-all", &format!("--bounding-set={capabilities}"), "--"]);
         command.arg(env!("CARGO_BIN_EXE_runner"));
         command.args(["serve", "--config", &serde_json::to_string(config).unwrap(), "--listen"]);
-        command.arg(workspace.path().join("socket"));
+        command.arg(workspace.join("socket"));
         // SAFETY: setns is all it does between fork and exec.
         unsafe {
             command.pre_exec(move || {

@@ -12,41 +12,17 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use commanding::shell;
 use live_runner::{LiveRunner, wait_for};
-use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sandbank_channel::{ChannelError, RunnerClient};
 use sandbank_protocol::{
     FaultCode, FileKind, NameSearch, SearchCut, SearchOrder, TextRecord, TextSearch,
 };
+use sandbank_test_support::{Meanwhile, Swapper};
 use searching::{find, names, refused, search, text};
-
-/// Something is done over and over until this is dropped.
-struct Meanwhile(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
-
-impl Meanwhile {
-    fn repeat(mut work: impl FnMut() + Send + 'static) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                work();
-            }
-        });
-        Self(stop, Some(thread))
-    }
-}
-
-impl Drop for Meanwhile {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-        self.1.take().map(std::thread::JoinHandle::join);
-    }
-}
 
 /// A number from the runner's own status, in KiB where it is memory.
 fn status(runner: &LiveRunner, name: &str) -> u64 {
@@ -100,12 +76,10 @@ async fn a_tree_that_is_swapped_for_links_shows_nothing_from_outside() {
     }
     symlink(runner.canary().parent().unwrap(), runner.inside("link")).unwrap();
     symlink(runner.canary(), runner.inside("other/link")).unwrap();
-    let (real, link) = (runner.inside("real"), runner.inside("link"));
-    let (file, file_link) = (runner.inside("other/deep/canary"), runner.inside("other/link"));
-    let swaps = Meanwhile::repeat(move || {
-        let _ = renameat_with(CWD, &real, CWD, &link, RenameFlags::EXCHANGE);
-        let _ = renameat_with(CWD, &file, CWD, &file_link, RenameFlags::EXCHANGE);
-    });
+    let swaps = Swapper::start(vec![
+        (runner.inside("real"), runner.inside("link")),
+        (runner.inside("other/deep/canary"), runner.inside("other/link")),
+    ]);
     let mut inside = 0;
     for turn in 0..400 {
         let sort = if turn % 2 == 0 { SearchOrder::Found } else { SearchOrder::Path };

@@ -10,17 +10,16 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use live_runner::{CANARY, LiveRunner, wait_for};
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use sandbank_channel::{ChannelError, RecordStream, RunnerClient, TreeOptions, full_body};
 use sandbank_protocol::{
     ChmodRequest, CopyRequest, FaultCode, FileKind, TreeEnd, TreeEntry, TreeLimit, TreeRecord,
     WorkloadIdentity,
 };
+use sandbank_test_support::Swapper;
 
 const ALL: TreeOptions = TreeOptions {
     depth: u64::MAX,
@@ -325,21 +324,10 @@ async fn names_that_are_swapped_during_the_work_never_lead_outside() {
     symlink(runner.canary().parent().unwrap(), runner.inside("tree/dirlink")).unwrap();
     symlink(runner.canary(), runner.inside("tree/filelink")).unwrap();
     let before = fs::metadata(runner.canary()).unwrap().permissions();
-    let stop = Arc::new(AtomicBool::new(false));
-    let (stopped, base) = (stop.clone(), runner.inside("tree"));
-    let until = Instant::now() + Duration::from_secs(120);
-    let attacker = std::thread::spawn(move || {
-        let mut swaps = 0u64;
-        // A test that failed leaves nobody to stop it.
-        while !stopped.load(Ordering::Relaxed) && Instant::now() < until {
-            for (one, other) in [("dir", "dirlink"), ("file", "filelink")] {
-                let (one, other) = (base.join(one), base.join(other));
-                swaps +=
-                    u64::from(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok());
-            }
-        }
-        swaps
-    });
+    let attacker = Swapper::start(vec![
+        (runner.inside("tree/dir"), runner.inside("tree/dirlink")),
+        (runner.inside("tree/file"), runner.inside("tree/filelink")),
+    ]);
     let mut done: BTreeMap<&str, u32> = BTreeMap::new();
     for round in 0..150u32 {
         if client.copy(&copy_of("tree", "copy")).await.is_ok() {
@@ -362,8 +350,8 @@ async fn names_that_are_swapped_during_the_work_never_lead_outside() {
             entry.kind != FileKind::File || entry.size != Some(CANARY.len() as u64)
         }));
     }
-    stop.store(true, Ordering::Relaxed);
-    assert!(attacker.join().unwrap() > 0);
+    assert!(attacker.swaps() > 0);
+    drop(attacker);
     assert!(done.values().all(|count| *count > 0) && done.len() == 3, "the control: {done:?}");
     assert_eq!(fs::metadata(runner.canary()).unwrap().permissions(), before);
     assert_eq!(fs::read(runner.canary()).unwrap(), CANARY);

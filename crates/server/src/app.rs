@@ -7,14 +7,16 @@ use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use bytes::Bytes;
 use http::Uri;
+use sandbank_chat::{Model, ModelSettings};
 use sandbank_orchestrator::Orchestrator;
 use sandbank_store::Store;
+use sandbank_tools::Tools;
 use sandbank_workspace::Place;
 
 use crate::auth::{self, Gate};
 use crate::config::{Secret, Settings};
 use crate::data_dir_health::DataDirHealth;
-use crate::dialects::{Dialect, Measured, WorkspaceSessions};
+use crate::dialects::{Dialect, McpSessions, Measured, WorkspaceSessions};
 use crate::error::ApiError;
 use crate::images::ImageNames;
 use crate::limits::WAIT_SILENCE;
@@ -39,6 +41,9 @@ struct Inner {
     images: ImageNames,
     workspace_sessions: WorkspaceSessions,
     workspace_measured: Measured,
+    tools: Tools,
+    mcp_sessions: McpSessions,
+    chat_model: Option<Arc<Model>>,
     /// Where the workspace is, if not in a sandbox.
     workspace_place: Option<Arc<dyn Place>>,
     shutdown: Shutdown,
@@ -55,21 +60,26 @@ impl App {
         token: &Secret,
     ) -> Self {
         let access = dialects::routes(openapi::base()).access;
+        let tools = dialects::build_tools(&orchestrator, &store, &settings);
         let inner = Inner {
-            orchestrator,
+            tools,
             data_dir: DataDirHealth::new(settings.data_dir.clone()),
             readiness: Readiness::default(),
-            gate: Arc::new(Gate::new(&settings, token, store, access)),
+            gate: Arc::new(Gate::new(&settings, token, store.clone(), access)),
             streams: Streams::new(settings.server.max_streams),
             images: ImageNames::default(),
             workspace_sessions: WorkspaceSessions::new(
                 &session_secrets(&settings, token),
                 &settings.workspace,
+                store,
             ),
             workspace_measured: Measured::default(),
+            mcp_sessions: McpSessions::default(),
+            chat_model: settings.chat.as_ref().and_then(chat_model),
             workspace_place: None,
             shutdown: Shutdown::default(),
             wait_silence: WAIT_SILENCE,
+            orchestrator,
             settings,
         };
         Self { inner: Arc::new(inner) }
@@ -117,6 +127,11 @@ impl App {
         &self.inner.orchestrator
     }
 
+    /// What is open with it ends.
+    pub(crate) fn token_was_revoked(&self, name: &str) {
+        self.inner.gate.revocations.revoked(name);
+    }
+
     pub(crate) fn store(&self) -> &Store {
         self.inner.gate.tokens.store()
     }
@@ -135,6 +150,19 @@ impl App {
 
     pub(crate) fn workspace_measured(&self) -> &Measured {
         &self.inner.workspace_measured
+    }
+
+    pub(crate) fn tools(&self) -> &Tools {
+        &self.inner.tools
+    }
+
+    pub(crate) fn mcp_sessions(&self) -> &McpSessions {
+        &self.inner.mcp_sessions
+    }
+
+    /// Whom `/api/chat` is with.
+    pub(crate) fn chat_model(&self) -> Option<&Arc<Model>> {
+        self.inner.chat_model.as_ref()
     }
 
     pub(crate) fn workspace_place(&self) -> Option<&Arc<dyn Place>> {
@@ -164,6 +192,17 @@ fn session_secrets(settings: &Settings, token: &Secret) -> Vec<Secret> {
     }
     let own = ["names of terminals and chats", token.expose()].join(":");
     vec![Secret::new(sandbank_engine::sha256_hex(own.as_bytes()))]
+}
+
+/// None where this machine cannot reach it at all.
+fn chat_model(settings: &ModelSettings) -> Option<Arc<Model>> {
+    match Model::new(settings.clone()) {
+        Ok(model) => Some(Arc::new(model)),
+        Err(error) => {
+            tracing::error!(%error, "there is no chat: this machine has no certificates to know servers by");
+            None
+        }
+    }
 }
 
 /// The OpenAPI document as it is served and committed.

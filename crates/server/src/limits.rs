@@ -33,9 +33,6 @@ pub(crate) const RETRY_SOON: Duration = Duration::from_secs(1);
 /// largest piece in which a body is read: fewer, larger ones are what makes uploads fast.
 pub(crate) const MAX_HEAD_BYTES: usize = 256 * 1024;
 
-/// A longer `x-request-id`, or one with odd characters, is replaced by one of ours.
-pub(crate) const MAX_REQUEST_ID_BYTES: usize = 64;
-
 /// Of a body that its handler did not want, this much more is read and thrown away, so that the
 /// client gets to see the answer instead of a reset connection.
 pub(crate) const MAX_DISCARDED_BYTES: usize = 256 << 20;
@@ -65,12 +62,6 @@ pub(crate) const MAX_PORTS: usize = 4;
 /// Once this much output is encoded, a log stream sends it, even if more frames are there.
 pub(crate) const LOG_CHUNK_BYTES: usize = 128 * 1024;
 
-/// Connection attempts to a runner, one after the other, before a log stream or a wait gives up.
-pub(crate) const MAX_RECONNECTS: u32 = 8;
-
-/// The pause before the first attempt; it doubles each time.
-pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
-
 /// A silent event stream sends a comment this often, and a silent wait a space.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -98,6 +89,9 @@ pub(crate) const MAX_VIEWER_MESSAGE_BYTES: usize = 256 << 10;
 
 /// What a viewer typed and its program did not take; more ends the connection with 4413.
 pub(crate) const MAX_TYPED_AHEAD_BYTES: usize = 1 << 20;
+
+/// What one message counts for there beside its bytes.
+pub(crate) const TYPED_MESSAGE_BYTES: usize = 64;
 
 /// Of that, what is handed to the program at once.
 pub(crate) const MAX_TYPED_AT_ONCE_BYTES: usize = 64 << 10;
@@ -199,6 +193,9 @@ pub(crate) const MAX_PENDING_APPROVALS: usize = 100;
 /// Of decided approvals, the newest are kept.
 pub(crate) const MAX_DECIDED_APPROVALS: usize = 1_000;
 
+/// Calls of tools that wait for a person or did, in one answer; those that wait come first.
+pub(crate) const MAX_LISTED_APPROVALS: usize = 100;
+
 /// A larger attachment is answered 413, and one beyond so many 409. Longer names are cut.
 pub(crate) const MAX_ATTACHMENT_BYTES: usize = 10 << 20;
 pub(crate) const MAX_ATTACHMENTS: usize = 1_000;
@@ -283,3 +280,35 @@ pub(crate) const MAX_CHAT_WAITING: usize = 64;
 
 /// How long an agent that was killed may take to be gone before it is started again.
 pub(crate) const CHAT_END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// An answer that is longer, or whose length is not known, is cut when the caller's token is revoked.
+pub(crate) const LONG_ANSWER_BYTES: u64 = 64 << 10;
+
+/// Chats whose settings are remembered for the next start of their program; the one that was set
+/// longest ago is forgotten first.
+pub(crate) const MAX_REMEMBERED_CHATS: usize = 256;
+
+/// A longer message of an MCP client is answered 413, and more of them at once are refused.
+pub(crate) const MAX_MCP_BYTES: usize = 8 << 20;
+pub(crate) const MAX_MCP_BATCH: usize = 32;
+
+/// Sessions of MCP clients, in all and of one token. One more takes the place of the one that the
+/// same caller has not used for longest, unless all are busy.
+pub(crate) const MAX_MCP_SESSIONS: usize = 512;
+pub(crate) const MAX_MCP_SESSIONS_OF_ONE: usize = 128;
+
+/// One that nobody uses for so long is forgotten.
+pub(crate) const MCP_SESSION_IDLE: Duration = Duration::from_secs(3_600);
+
+/// Calls of one session at a time; further ones are refused.
+pub(crate) const MAX_MCP_CALLS: usize = 32;
+
+/// A longer name of a sandbox is answered 400.
+pub(crate) const MAX_MCP_SANDBOX_NAME_BYTES: usize = 64;
+
+/// Progress of a call is told this often at most, and not at all to who has not read so much.
+pub(crate) const MCP_PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const MCP_EVENTS: usize = 16;
+
+/// Parts of a chat that its reader has yet to take; more are waited with.
+pub(crate) const CHAT_PARTS: usize = 64;

@@ -27,6 +27,9 @@ use crate::routes::Routes;
         (name = "tokens", description = "Who may call"),
         (name = "sessions", description = "Sessions as Sandkasten's clients call them"),
         (name = "workspaces", description = "Workspaces that are kept when their sessions end"),
+        (name = "tools", description = "What a model is given: a shell, files and URLs of a sandbox"),
+        (name = "mcp", description = "The tools for agents that speak the Model Context Protocol"),
+        (name = "chat", description = "A conversation with a model that has the tools"),
         (name = "daemon", description = "Health, events, this document"),
     ),
 )]

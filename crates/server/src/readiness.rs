@@ -97,7 +97,7 @@ fn engine(app: &App) -> Check {
     let critical = app.workspace_place().is_none();
     let orchestrator = app.orchestrator();
     let engine = orchestrator.engine();
-    let makes_none = engine.absent().is_some() || orchestrator.withheld(engine.name()).is_some();
+    let makes_none = engine.silent().is_some() || orchestrator.withheld(engine.name()).is_some();
     let (standing, message) = match makes_none {
         false => (Standing::Healthy, format!("{} makes sandboxes", engine.name())),
         true => (

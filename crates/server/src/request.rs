@@ -12,14 +12,14 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use sandbank_workspace::{current_request_id, with_request_id};
+use sandbank_channel::{current_request_id, trace, with_request_id};
+use sandbank_protocol::{REQUEST_ID_HEADER, plain_request_id};
 use tracing::{Instrument, Span};
 
-use crate::dialects::Dialect;
+use crate::dialects::{Dialect, mark_tools};
 use crate::error::ApiError;
-use crate::limits::MAX_REQUEST_ID_BYTES;
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID: HeaderName = HeaderName::from_static(REQUEST_ID_HEADER);
 
 /// For handlers that tell it in frames of their own.
 #[derive(Debug, Clone)]
@@ -28,40 +28,52 @@ pub(crate) struct RequestId(pub(crate) Arc<str>);
 /// The middleware.
 pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
-    request.extensions_mut().insert(RequestId(id.as_str().into()));
+    request.extensions_mut().insert(RequestId(id.clone()));
     let method = request.method().clone();
     let dialect = Dialect::of(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let begin = Instant::now();
+    let name = route.as_ref().map_or("none", MatchedPath::as_str);
+    let traced = trace::serving(&method, name, &id, request.headers());
     let span = tracing::info_span!("request", request_id = %id);
     let run = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let mut response =
-        with_request_id(id.clone(), run).instrument(span.clone()).await.unwrap_or_else(|panic| {
-            let text = panic_text(&*panic);
-            span.in_scope(|| tracing::error!(panic = text, "a handler panicked"));
-            ApiError::internal().into_response()
-        });
+    let carried = Carried { id: id.clone(), span: span.clone(), traced: traced.clone() };
+    let mut response = carried.over(run).await.unwrap_or_else(|panic| {
+        let text = panic_text(&*panic);
+        span.in_scope(|| tracing::error!(panic = text, "a handler panicked"));
+        ApiError::internal().into_response()
+    });
     finish(&mut response, &id, dialect);
-    let route = route.as_ref().map_or("none", MatchedPath::as_str);
-    span.in_scope(|| log(&method, route, response.status(), begin));
+    trace::finish(&traced, response.status().as_u16());
+    span.in_scope(|| log(&method, name, response.status(), begin));
     response
 }
 
-/// What goes on after the answer, as a WebSocket does, still belongs to its request: the log and
-/// other machines are told the same id.
+tokio::task_local! {
+    /// The span that is exported; the log's own is the current one.
+    static TRACED: Span;
+}
+
+/// What goes on after the answer, as a WebSocket does, or in a task of its own still belongs to its
+/// request: the log and other machines are told the same id and the same trace.
 pub(crate) struct Carried {
-    id: String,
+    id: Arc<str>,
     span: Span,
+    traced: Span,
 }
 
 impl Carried {
     /// From the handler's own task.
     pub(crate) fn now() -> Self {
-        Self { id: current_request_id().unwrap_or_else(random_id), span: Span::current() }
+        let id = current_request_id().unwrap_or_else(|| random_id().into());
+        let traced = TRACED.try_with(Span::clone).unwrap_or_else(|_| Span::none());
+        Self { id, span: Span::current(), traced }
     }
 
+    /// Large work is given in a box: it is moved through several hands, each on the stack.
     pub(crate) async fn over<F: Future>(self, work: F) -> F::Output {
-        with_request_id(self.id, work).instrument(self.span).await
+        let known = with_request_id(self.id, work).instrument(self.span);
+        TRACED.scope(self.traced.clone(), known).instrument(self.traced).await
     }
 }
 
@@ -74,6 +86,9 @@ fn finish(response: &mut Response, id: &str, dialect: Dialect) {
         }
     }
     let headers = response.headers_mut();
+    if dialect == Dialect::Tools {
+        mark_tools(headers);
+    }
     headers.insert(REQUEST_ID, HeaderValue::from_str(id).expect("ids are plain characters"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -90,13 +105,9 @@ fn log(method: &Method, route: &str, status: StatusCode, begin: Instant) {
 }
 
 /// The client's own id where it is short and plain, else a random one.
-fn request_id(headers: &HeaderMap) -> String {
-    let plain = |id: &&str| {
-        (1..=MAX_REQUEST_ID_BYTES).contains(&id.len())
-            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-    };
-    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(plain);
-    given.map_or_else(random_id, str::to_owned)
+fn request_id(headers: &HeaderMap) -> Arc<str> {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    given.and_then(plain_request_id).map_or_else(|| random_id().into(), Arc::from)
 }
 
 pub(crate) fn random_id() -> String {
@@ -124,7 +135,7 @@ mod tests {
             let value = HeaderValue::from_bytes(text).unwrap();
             request_id(&[(REQUEST_ID, value)].into_iter().collect())
         };
-        assert_eq!(id(b"abc-1.2_3"), "abc-1.2_3");
+        assert_eq!(&*id(b"abc-1.2_3"), "abc-1.2_3");
         for odd in [&b""[..], b"a b", b"a\tb", b"\xff", &[b'x'; 65], b"\"quoted\""] {
             assert_ne!(id(odd).as_bytes(), odd);
         }

@@ -46,7 +46,16 @@ impl Routes {
                 None => drop(self.api.paths.paths.insert(path, item)),
             }
         }
-        self.api.components.get_or_insert_with(Components::new).schemas.extend(schemas);
+        let known = &mut self.api.components.get_or_insert_with(Components::new).schemas;
+        for (name, schema) in schemas {
+            match known.get(&name) {
+                // Clients would be made for one of the two, and fail on the other.
+                Some(other) if *other != schema => panic!(
+                    "two schemas are called {name}: give one another name with #[schema(as = …)]"
+                ),
+                _ => drop(known.insert(name, schema)),
+            }
+        }
         self
     }
 }
@@ -64,6 +73,7 @@ impl AccessTable {
             Dialect::Own => Access::Sandboxd(Scope::ReadOnly),
             Dialect::Sessions => Access::Sessions(Scope::ReadOnly),
             Dialect::Workspace => Access::Workspace(Scope::ReadOnly),
+            Dialect::Tools => Access::Tools(Scope::Sandbox),
         })
     }
 }
@@ -93,7 +103,44 @@ fn requirements(access: Access) -> Vec<SecurityRequirement> {
         [SecurityRequirement::new("bearer", none), SecurityRequirement::new("adminHeader", none)];
     match access {
         Access::Public => Vec::new(),
-        Access::Sandboxd(_) => [SecurityRequirement::default()].into_iter().chain(token).collect(),
-        Access::Token(_) | Access::Sessions(_) | Access::Workspace(_) => token.to_vec(),
+        Access::Sandboxd(_) | Access::Chat(_) => {
+            [SecurityRequirement::default()].into_iter().chain(token).collect()
+        }
+        Access::Token(_) | Access::Sessions(_) | Access::Workspace(_) | Access::Tools(_) => {
+            token.to_vec()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::MethodRouter;
+    use utoipa::openapi::path::Paths;
+    use utoipa::openapi::schema::{ObjectBuilder, Type};
+    use utoipa::openapi::{RefOr, Schema};
+
+    use super::*;
+
+    fn with(routes: Routes, name: &str, kind: Type) -> Routes {
+        let schema: RefOr<Schema> = ObjectBuilder::new().schema_type(kind).build().into();
+        routes.add(
+            Access::Public,
+            (vec![(name.to_owned(), schema)], Paths::new(), MethodRouter::new()),
+        )
+    }
+
+    #[test]
+    fn the_same_schema_may_be_used_by_many_routes() {
+        let routes = with(crate::openapi::base(), "Same", Type::String);
+        let routes = with(with(routes, "Same", Type::String), "Other", Type::Integer);
+        let known = routes.api.components.unwrap().schemas;
+        assert!(known.contains_key("Same") && known.contains_key("Other"));
+    }
+
+    #[test]
+    #[should_panic(expected = "two schemas are called Same")]
+    fn two_schemas_of_one_name_are_refused() {
+        let routes = with(crate::openapi::base(), "Same", Type::String);
+        let _ = with(routes, "Same", Type::Integer);
     }
 }

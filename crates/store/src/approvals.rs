@@ -39,7 +39,11 @@ impl FromStr for Decision {
 pub struct ApprovalRow {
     pub id: String,
     pub request: Value,
+    /// Whose token it was asked with; none of a question from before that was kept.
+    pub asked_by: Option<String>,
     pub created_at_ms: u64,
+    /// Nobody can decide after it.
+    pub expires_at_ms: u64,
     /// None while nobody has decided.
     pub decided: Option<Decided>,
 }
@@ -57,25 +61,37 @@ pub struct Approvals<'a> {
     pub(crate) db: &'a Inner,
 }
 
-const COLUMNS: &str = "id, request, status, reason, decided_by, created_at_ms, decided_at_ms";
+const COLUMNS: &str = "id, request, status, reason, decided_by, created_at_ms, decided_at_ms, \
+                       asked_by, expires_at_ms";
 
-type Raw = (String, String, String, Option<String>, Option<String>, i64, Option<i64>);
+type Raw =
+    (String, String, String, Option<String>, Option<String>, i64, Option<i64>, Option<String>, i64);
+
+/// A question, as it is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    pub id: &'a str,
+    pub request: &'a Value,
+    pub asked_by: &'a str,
+    pub now_ms: u64,
+    pub expires_at_ms: u64,
+}
+
+/// Who decides what nobody decided.
+pub const DEADLINE: &str = "deadline";
 
 impl Approvals<'_> {
     /// Keeps the newest `keep` that are decided, beside all that are not.
-    pub async fn insert(
-        &self,
-        id: &str,
-        request: &Value,
-        now_ms: u64,
-        keep: usize,
-    ) -> Result<(), StoreError> {
+    pub async fn insert(&self, question: Question<'_>, keep: usize) -> Result<(), StoreError> {
         let insert = sqlx::query(
-            "INSERT INTO approvals (id, request, status, created_at_ms) VALUES (?, ?, 'pending', ?)",
+            "INSERT INTO approvals (id, request, status, created_at_ms, asked_by, expires_at_ms)
+             VALUES (?, ?, 'pending', ?, ?, ?)",
         )
-        .bind(id)
-        .bind(to_json(request))
-        .bind(from_u64(now_ms))
+        .bind(question.id)
+        .bind(to_json(question.request))
+        .bind(from_u64(question.now_ms))
+        .bind(question.asked_by)
+        .bind(from_u64(question.expires_at_ms))
         .execute(&self.db.writer);
         insert.await.map_err(|error| self.db.failed(error))?;
         let prune = sqlx::query(
@@ -86,6 +102,31 @@ impl Approvals<'_> {
         .bind(from_u64(keep as u64))
         .execute(&self.db.writer);
         prune.await.map(drop).map_err(|error| self.db.failed(error))
+    }
+
+    /// Denies what nobody decided in time. Writes only where there is something to write.
+    pub async fn expire(&self, now_ms: u64) -> Result<(), StoreError> {
+        let overdue: Option<(i64,)> = sqlx::query_as(
+            "SELECT 1 FROM approvals WHERE status = 'pending' AND expires_at_ms <= ? LIMIT 1",
+        )
+        .bind(from_u64(now_ms))
+        .fetch_optional(&self.db.reader)
+        .await
+        .map_err(|error| self.db.failed(error))?;
+        if overdue.is_none() {
+            return Ok(());
+        }
+        sqlx::query(
+            "UPDATE approvals SET status = 'deny', reason = 'nobody decided in time',
+                 decided_by = ?, decided_at_ms = expires_at_ms
+             WHERE status = 'pending' AND expires_at_ms <= ?",
+        )
+        .bind(DEADLINE)
+        .bind(from_u64(now_ms))
+        .execute(&self.db.writer)
+        .await
+        .map(drop)
+        .map_err(|error| self.db.failed(error))
     }
 
     pub async fn find(&self, id: &str) -> Result<Option<ApprovalRow>, StoreError> {
@@ -110,17 +151,18 @@ impl Approvals<'_> {
         rows.into_iter().map(read).collect()
     }
 
-    /// False when there is none, or it was decided before: the first decision stays.
+    /// False when there is none, it was decided before, or its time is over: the first decision stays.
     pub async fn decide(&self, id: &str, decided: &Decided) -> Result<bool, StoreError> {
         sqlx::query(
             "UPDATE approvals SET status = ?, reason = ?, decided_by = ?, decided_at_ms = ?
-             WHERE id = ? AND status = 'pending'",
+             WHERE id = ? AND status = 'pending' AND expires_at_ms > ?",
         )
         .bind(decided.decision.as_str())
         .bind(&decided.reason)
         .bind(&decided.by)
         .bind(from_u64(decided.at_ms))
         .bind(id)
+        .bind(from_u64(decided.at_ms))
         .execute(&self.db.writer)
         .await
         .map(|done| done.rows_affected() == 1)
@@ -139,7 +181,7 @@ impl Approvals<'_> {
 }
 
 fn read(row: Raw) -> Result<ApprovalRow, StoreError> {
-    let (id, request, status, reason, by, created_at_ms, at_ms) = row;
+    let (id, request, status, reason, by, created_at_ms, at_ms, asked_by, expires_at_ms) = row;
     let decided = match status.as_str() {
         "pending" => None,
         status => Some(Decided {
@@ -150,5 +192,6 @@ fn read(row: Raw) -> Result<ApprovalRow, StoreError> {
         }),
     };
     let request = from_json(&request, &id, "request")?;
-    Ok(ApprovalRow { id, request, created_at_ms: to_u64(created_at_ms), decided })
+    let (created_at_ms, expires_at_ms) = (to_u64(created_at_ms), to_u64(expires_at_ms));
+    Ok(ApprovalRow { id, request, asked_by, created_at_ms, expires_at_ms, decided })
 }

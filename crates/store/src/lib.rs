@@ -5,6 +5,7 @@
 //! Writes go through one connection, so writers queue here instead of colliding in SQLite.
 
 mod approvals;
+mod chat_settings;
 mod claim;
 mod column;
 mod error;
@@ -18,8 +19,10 @@ mod post_mortems;
 mod sandbox_records;
 mod sandboxes;
 mod tokens;
+mod tool_approvals;
 
-pub use approvals::{ApprovalRow, Approvals, Decided, Decision};
+pub use approvals::{ApprovalRow, Approvals, DEADLINE, Decided, Decision, Question};
+pub use chat_settings::{ChatSettings, ChatSettingsRow};
 pub use error::StoreError;
 pub use events::{Event, Events};
 pub use migrations::SCHEMA_VERSION;
@@ -29,3 +32,4 @@ pub use post_mortems::{PostMortemRow, PostMortems};
 pub use sandbox_records::{RecordStatus, SandboxRecord, SandboxRecords};
 pub use sandboxes::{LeaseRow, RowState, SandboxRow, Sandboxes, Stamp};
 pub use tokens::{TokenRow, TokenScope, Tokens};
+pub use tool_approvals::{ApprovalOutcome, ToolApprovalRow, ToolApprovals};

@@ -13,3 +13,6 @@ pub(crate) const READERS: u32 = 2;
 
 /// Events read by one call; the caller asks again for what follows.
 pub(crate) const EVENTS_PER_PAGE: i64 = 1000;
+
+/// Of the input of a tool's call that is no longer asked about; of a longer one the beginning is kept.
+pub(crate) const MAX_ENDED_INPUT_CHARS: usize = 2048;

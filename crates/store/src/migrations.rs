@@ -8,11 +8,14 @@ use sqlx::{Row, SqlitePool};
 use crate::StoreError;
 
 /// Applied in order, each once, each in a transaction of its own. Never edit one that shipped.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_workspaces.sql"),
     include_str!("../migrations/0003_approvals.sql"),
     include_str!("../migrations/0004_sandbox_records.sql"),
+    include_str!("../migrations/0005_approval_deadlines.sql"),
+    include_str!("../migrations/0006_tool_approvals.sql"),
+    include_str!("../migrations/0007_chat_settings.sql"),
 ];
 
 /// The schema that this version reads and writes.

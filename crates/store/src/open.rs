@@ -12,8 +12,8 @@ use sqlx::{Connection, SqliteConnection, SqlitePool};
 use crate::claim::Claim;
 use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, READERS};
 use crate::{
-    Approvals, Events, Ports, PostMortems, SandboxRecords, Sandboxes, StoreError, Tokens, instance,
-    migrations,
+    Approvals, ChatSettings, Events, Ports, PostMortems, SandboxRecords, Sandboxes, StoreError,
+    Tokens, ToolApprovals, instance, migrations,
 };
 
 /// The daemon's database. Cheap to clone.
@@ -104,6 +104,14 @@ impl Store {
 
     pub fn approvals(&self) -> Approvals<'_> {
         Approvals { db: &self.inner }
+    }
+
+    pub fn chat_settings(&self) -> ChatSettings<'_> {
+        ChatSettings { db: &self.inner }
+    }
+
+    pub fn tool_approvals(&self) -> ToolApprovals<'_> {
+        ToolApprovals { db: &self.inner }
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -256,6 +257,20 @@ impl Drop for TestDaemon {
     }
 }
 
+/// One that the kernel gives nobody by itself, and that no other test of this process is given: a
+/// daemon that is killed and started again has it for all that time.
 pub fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+    const FIRST: u32 = 10_000;
+    const COUNT: u32 = 10_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Of two processes one does not look where the other begins.
+    let begin = std::process::id().wrapping_mul(101) % COUNT;
+    for _ in 0..COUNT {
+        let number = begin + GIVEN.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(FIRST + number % COUNT)?;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    anyhow::bail!("no port from {FIRST} to {} is free", FIRST + COUNT - 1)
 }

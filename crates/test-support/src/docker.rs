@@ -15,6 +15,8 @@ use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::docker_users::Users;
+
 /// Where the daemon writes whatever else it is told.
 const ETC: &str = "/etc/docker";
 
@@ -34,6 +36,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct PrivateDocker {
     dir: TempDir,
     live_restore: bool,
+    users: Users,
     /// Of the daemon's command line, beside those that keep it apart.
     options: Vec<String>,
     /// The first process of the namespaces.
@@ -53,9 +56,32 @@ impl PrivateDocker {
 
     /// With further options of `dockerd`, such as another address it listens on.
     pub fn start_with(live_restore: bool, options: Vec<String>) -> anyhow::Result<Option<Self>> {
+        Self::start_as(Users::Hosts, live_restore, options)
+    }
+
+    /// One that is not root.
+    pub fn rootless() -> anyhow::Result<Option<Self>> {
+        Self::start_as(Users::Rootless, false, Vec::new())
+    }
+
+    /// One that maps the users of containers.
+    pub fn with_mapped_users() -> anyhow::Result<Option<Self>> {
+        Self::start_as(Users::Mapped, false, Vec::new())
+    }
+
+    fn start_as(
+        users: Users,
+        live_restore: bool,
+        mut options: Vec<String>,
+    ) -> anyhow::Result<Option<Self>> {
         if crate::skip_unless_root() {
             return Ok(None);
         }
+        if let Some(missing) = users.missing() {
+            println!("skipped: {missing}");
+            return Ok(None);
+        }
+        options.extend(users.option());
         for program in ["dockerd", "docker", "nsenter", "unshare"] {
             if find(program).is_none() {
                 println!("skipped: there is no {program} here; see scripts/setup.sh --test");
@@ -69,6 +95,7 @@ impl PrivateDocker {
         let mut docker = Self {
             dir,
             live_restore,
+            users,
             options,
             first,
             daemon: None,
@@ -76,6 +103,11 @@ impl PrivateDocker {
             holder: Some(holder),
             made_etc,
         };
+        if let Some(script) = users.preparation(docker.dir()) {
+            let prepared = docker.enter("sh")?.args(["-c", &script]).output()?;
+            let complaint = String::from_utf8_lossy(&prepared.stderr);
+            anyhow::ensure!(prepared.status.success(), "not prepared: {complaint}");
+        }
         docker.start_daemon()?;
         Ok(Some(docker))
     }
@@ -139,6 +171,11 @@ impl PrivateDocker {
         Ok((ids(self.said(&containers)?), ids(self.said(&volumes)?)))
     }
 
+    /// Whom a user of a container is on the host; none where nobody is mapped.
+    pub fn mapped(&self, user: u32) -> Option<u32> {
+        self.users.mapped(user)
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("docker.sock")
     }
@@ -157,7 +194,7 @@ impl PrivateDocker {
         let config = format!("{{\"live-restore\": {}}}", self.live_restore);
         fs::write(at("daemon.json"), config)?;
         let log = fs::File::options().create(true).append(true).open(at("daemon.log"))?;
-        let mut command = self.enter("dockerd")?;
+        let mut command = self.users.daemon(self.dir(), |program| self.enter(program))?;
         command
             .arg("--host")
             .arg(format!("unix://{}", self.socket().display()))

@@ -8,8 +8,10 @@ mod cable;
 mod corpus;
 mod daemon;
 mod docker;
+mod docker_users;
 mod literal_tar;
 pub mod machines;
+mod meanwhile;
 mod over_docker;
 mod pty;
 pub mod residue;
@@ -24,12 +26,16 @@ pub use corpus::replay_corpus;
 pub use daemon::{TestDaemon, free_port};
 pub use docker::{PrivateDocker, busybox_root, find as find_program};
 pub use literal_tar::{literal_entry, literal_tar};
+pub use meanwhile::{Meanwhile, Swapper};
 pub use over_docker::{SUITE_IMAGE, import_suite, is_over_docker, skip_over_docker};
 pub use pty::{Pty, PtySeen};
 pub use seeded::Seeded;
 pub use suite_image::suite_root;
 pub use viewer::{Seen, Viewer};
 pub use wait::{eventually, wait_for};
+
+/// A Python program that serves repositories over HTTP; its head says what its arguments are.
+pub const GIT_SERVER: &str = include_str!("git_server.py");
 
 /// Prints a counted reason and tells the caller to return.
 pub fn skip_unless_root() -> bool {

@@ -1,12 +1,11 @@
 //! Machines of an engine under test, and commands in them through their runners.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sandbank_channel::{ChannelError, RunnerClient};
 use sandbank_engine::{Engine, Machine, MachineSpec, SandboxId};
-use sandbank_protocol::{CommandSpec, Ending, Frame, StdinMode, StreamKind};
+use sandbank_protocol::{CommandSpec, Ending, Frame, StreamKind};
 use tokio::time::Instant;
 
 /// What is waited for takes milliseconds; a loaded machine gets the rest.
@@ -67,16 +66,11 @@ impl Output {
 
 pub fn command(argv: &[&str]) -> CommandSpec {
     CommandSpec {
-        id: SandboxId::random().as_str().parse().expect("the same characters"),
-        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
-        env: BTreeMap::new(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
         timeout_ms: Some(60_000),
-        journal_bytes: None,
-        screen: false,
-        shell: None,
+        ..CommandSpec::new(
+            SandboxId::random().as_str().parse().expect("the same characters"),
+            argv.iter().map(|word| (*word).to_owned()).collect(),
+        )
     }
 }
 

@@ -1,4 +1,4 @@
-//! A client of `/ws/pty`.
+//! A client of `/ws/pty` and `/ws/claude-stream`.
 
 use std::time::Duration;
 
@@ -39,8 +39,23 @@ impl Pty {
         headers: &[(&'static str, &str)],
         query: &str,
     ) -> anyhow::Result<Self> {
+        Self::join(url, headers, &format!("/ws/pty?{query}")).await
+    }
+
+    /// A chat: its frames come one by one, as those of a terminal do.
+    pub async fn chat(url: &str, token: &str, query: &str) -> anyhow::Result<Self> {
+        let authorization = format!("Bearer {token}");
+        let headers = [("authorization", authorization.as_str())];
+        Self::join(url, &headers, &format!("/ws/claude-stream?{query}")).await
+    }
+
+    async fn join(
+        url: &str,
+        headers: &[(&'static str, &str)],
+        target: &str,
+    ) -> anyhow::Result<Self> {
         let address = url.strip_prefix("http://").context("the test server speaks http")?;
-        let mut request = format!("ws://{address}/ws/pty?{query}").into_client_request()?;
+        let mut request = format!("ws://{address}{target}").into_client_request()?;
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse()?);
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of ours each crate may use. Engines never see HTTP, handlers never see an engine's
 /// inside, the runner knows neither: a new arrow is a decision, made here.
-const MAY_USE: [(&str, &[&str]); 21] = [
+const MAY_USE: [(&str, &[&str]); 24] = [
     ("protocol", &[]),
     ("rooted-fs", &["protocol"]),
     ("terminal", &[]),
@@ -50,7 +50,12 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     ),
     ("store", &["engine"]),
     ("orchestrator", &["channel", "engine", "fault-points", "protocol", "store"]),
-    ("server", &["channel", "engine", "orchestrator", "protocol", "store", "workspace"]),
+    ("tools", &["channel", "engine", "orchestrator", "protocol", "rooted-fs", "store"]),
+    ("chat", &["tools"]),
+    (
+        "server",
+        &["channel", "chat", "engine", "orchestrator", "protocol", "store", "tools", "workspace"],
+    ),
     (
         "cli",
         &[
@@ -64,16 +69,19 @@ const MAY_USE: [(&str, &[&str]); 21] = [
             "registry",
             "server",
             "store",
+            "traces",
             "workspace",
         ],
     ),
+    ("traces", &["channel", "protocol"]),
     ("workspace", &["channel", "protocol", "runner-binary"]),
     ("test-support", &["channel", "engine", "protocol"]),
     ("bench", &["channel", "protocol", "workspace"]),
 ];
 
 /// Tests may also start and talk to a real runner, and share the test crate.
-const TESTS_MAY_ALSO_USE: [&str; 4] = ["channel", "fault-points", "runner-binary", "test-support"];
+const TESTS_MAY_ALSO_USE: [&str; 5] =
+    ["channel", "fault-points", "runner-binary", "test-support", "traces"];
 
 const UNSAFE_CRATES: [&str; 3] = ["engine-native", "rooted-fs", "runner"];
 

@@ -21,6 +21,9 @@ pub enum PlaceError {
     Start(String),
     #[error("the workspace service cannot be reached: {0}")]
     Unreachable(String),
+    /// Nobody who is believed vouches for it, or not for the name it was called by.
+    #[error("the workspace service's certificate is not believed: {0}")]
+    Untrusted(String),
     #[error("the workspace service did not answer within {0:?}")]
     TimedOut(Duration),
 }
@@ -32,6 +35,7 @@ pub enum PlaceErrorKind {
     Refused,
     Auth,
     Unreachable,
+    Certificate,
     BadPath,
     Version,
     TimedOut,
@@ -49,6 +53,7 @@ impl PlaceErrorKind {
             Self::Refused => "refused",
             Self::Auth => "auth",
             Self::Unreachable => "unreachable",
+            Self::Certificate => "certificate",
             Self::BadPath => "bad_path",
             Self::Version => "version",
             Self::TimedOut => "timeout",
@@ -66,7 +71,12 @@ impl PlaceErrorKind {
     pub fn status(self) -> u16 {
         match self {
             Self::Refused => 400,
-            Self::Auth | Self::BadPath | Self::Version | Self::BadGateway | Self::Start => 502,
+            Self::Auth
+            | Self::Certificate
+            | Self::BadPath
+            | Self::Version
+            | Self::BadGateway
+            | Self::Start => 502,
             Self::Unreachable | Self::BreakerOpen | Self::InUse => 503,
             Self::TimedOut => 504,
             Self::Forbidden => 403,
@@ -93,6 +103,7 @@ impl PlaceError {
             Self::InUse(_) => Kind::InUse,
             Self::Start(_) => Kind::Start,
             Self::Unreachable(_) => Kind::Unreachable,
+            Self::Untrusted(_) => Kind::Certificate,
             Self::TimedOut(_) => Kind::TimedOut,
             Self::Channel(error) => match &**error {
                 ChannelError::Refused(_) => Kind::Refused,
@@ -141,6 +152,10 @@ impl PlaceError {
             }
             PlaceErrorKind::Unreachable => {
                 "look whether the workspace service runs, and whether its host, port and firewall are right"
+            }
+            PlaceErrorKind::Certificate => {
+                "name the file of the authority that vouches for it (SANDBANK_WORKSPACE_SERVICE_AUTHORITIES, or \
+                 --authorities), and call the service by a name that its certificate has"
             }
             PlaceErrorKind::BadPath => {
                 "check the address of the workspace service: its host, port and path, and the proxy before it"

@@ -103,7 +103,3 @@ pub(crate) const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 pub(crate) const MAX_FRAME_BYTES: u32 = 256 << 10;
 pub(crate) const MAX_SEND_BYTES: usize = 1 << 20;
-
-/// A request id longer than this, or with other characters than letters, digits, `-`, `_` and `.`,
-/// is replaced.
-pub(crate) const MAX_REQUEST_ID_CHARS: usize = 128;

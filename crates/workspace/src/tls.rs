@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig, crypto};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Trusts what `authorities` vouches for and nobody else.
@@ -29,6 +29,12 @@ pub(crate) fn connector(authorities: &Path) -> io::Result<TlsConnector> {
 
 pub(crate) fn server_name(host: &str) -> io::Result<ServerName<'static>> {
     ServerName::try_from(host.to_owned()).map_err(io::Error::other)
+}
+
+/// Whether a connection failed for the other side's certificate.
+pub(crate) fn is_untrusted(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 pub(crate) fn acceptor(chain: &Path, key: &Path) -> io::Result<TlsAcceptor> {

@@ -13,8 +13,8 @@ use ground::{Ground, SECRET, Serving, keys, output_of, spec};
 use sandbank_channel::{ByteRange, ChannelError, RunnerClient, full_body};
 use sandbank_protocol::{MkdirRequest, MoveRequest, PtySize, SignalRequest};
 use sandbank_workspace::{
-    BreakerState, Mode, Place, PlaceCalls, PlaceError, PlaceErrorKind, PlaceState, RemotePlace,
-    RemoteSettings,
+    BreakerState, Mode, Place, PlaceCalls, PlaceError, PlaceErrorKind, PlaceState, RemoteNames,
+    RemotePlace, RemoteSettings,
 };
 use serde_json::{Value, json};
 
@@ -291,19 +291,22 @@ async fn a_stream_that_is_cut_is_told_from_one_that_ended_and_goes_on_where_it_w
 
 #[tokio::test]
 async fn an_address_that_makes_no_sense_is_one_line_with_a_fix() {
-    let lines = |url: &str, allowed: Option<&str>| -> Vec<String> {
-        let settings =
+    let names = RemoteNames { url: "W_URL", allowed: "W_ALLOWED", authorities: "W_AUTHORITIES" };
+    let lines = |url: &str, allowed: Option<&str>, authorities: Option<&str>| -> Vec<String> {
+        let mut settings =
             RemoteSettings { allowed: allowed.map(str::to_owned), ..RemoteSettings::new(url) };
-        let problems = settings.problems("WORKSPACE_URL", "WORKSPACE_ALLOWED");
-        problems.iter().map(ToString::to_string).collect()
+        settings.tls.authorities = authorities.map(Into::into);
+        settings.problems(&names).iter().map(ToString::to_string).collect()
     };
-    assert_eq!(lines("http://box:9000", Some("box:9000")), Vec::<String>::new());
-    for (url, allowed, says) in [
-        ("box:9000", None, "WORKSPACE_URL: "),
-        ("http://me:hunter2@box:9000", None, "a user or password"),
-        ("http://box:9000", Some("other:9000"), "WORKSPACE_ALLOWED: "),
+    assert_eq!(lines("http://box:9000", Some("box:9000"), None), Vec::<String>::new());
+    for (url, allowed, authorities, says) in [
+        ("box:9000", None, None, "W_URL: "),
+        ("http://me:hunter2@box:9000", None, None, "a user or password"),
+        ("http://box:9000", Some("other:9000"), None, "W_ALLOWED: "),
+        ("https://box:9000", None, Some("/nowhere/ca.pem"), "W_AUTHORITIES: "),
+        ("https://box:9000", None, Some("/dev/null"), "it holds no certificate"),
     ] {
-        let lines = lines(url, allowed);
+        let lines = lines(url, allowed, authorities);
         assert!(
             lines.len() == 1 && lines[0].contains(says) && lines[0].contains("; "),
             "{lines:?}"

@@ -9,12 +9,15 @@ mod docker;
 mod files;
 mod growth;
 mod pause;
+mod pty;
 mod search;
 mod shell;
 mod stream;
 mod terminal;
 mod throughput;
+mod tools;
 mod tree;
+mod typing;
 mod workspace;
 
 use std::path::Path;
@@ -74,6 +77,8 @@ impl Run<'_> {
             Part::Search => search::measure(self).await,
             Part::Workspace => workspace::measure(self).await,
             Part::Terminal => terminal::measure(self).await,
+            Part::Pty => pty::measure(self).await,
+            Part::Tools => tools::measure(self).await,
             Part::Pause => pause::measure(self).await,
             Part::Throughput => throughput::measure(self).await,
             Part::AtOnce => at_once::measure(self).await,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sandbank_channel::RunnerClient;
-use sandbank_protocol::{CommandSpec, CommandState, Ending, ShellUse, StdinMode};
+use sandbank_protocol::{CommandSpec, CommandState, Ending, ShellUse};
 use tokio::net::UnixStream;
 
 use super::{Run, turns};
@@ -105,16 +105,8 @@ async fn created(run: &Run<'_>) -> anyhow::Result<Duration> {
 async fn over_channel(runner: &RunnerClient) -> anyhow::Result<()> {
     let number = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
     let spec = CommandSpec {
-        id: format!("bench-{number}").parse()?,
-        argv: vec![":".to_owned()],
-        env: Default::default(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
-        timeout_ms: None,
-        journal_bytes: None,
-        screen: false,
         shell: Some(ShellUse { name: "bench".parse()?, merged: false, begin_in: None }),
+        ..CommandSpec::new(format!("bench-{number}").parse()?, vec![":".to_owned()])
     };
     let started = runner.start_and_wait(&spec, Duration::from_secs(5)).await?;
     let state = started.status.state;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use sandbank_channel::RunnerClient;
-use sandbank_protocol::{CommandId, CommandSpec, Frame, StdinMode};
+use sandbank_protocol::{CommandId, CommandSpec, Frame};
 use tokio::net::UnixStream;
 
 use super::{Run, turns};
@@ -157,18 +157,7 @@ async fn over_channel(socket: &Path, argv: &[&str]) -> anyhow::Result<Flow> {
     let (client, _) = RunnerClient::connect(UnixStream::connect(socket).await?).await?;
     let number = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
     let id: CommandId = format!("bench-{number}").parse()?;
-    let spec = CommandSpec {
-        id: id.clone(),
-        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
-        env: Default::default(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
-        timeout_ms: None,
-        journal_bytes: None,
-        screen: false,
-        shell: None,
-    };
+    let spec = CommandSpec::new(id.clone(), argv.iter().map(|word| (*word).to_owned()).collect());
     let begin = Instant::now();
     client.start(&spec).await?;
     let mut output = client.output(&id, 0, true).await?;

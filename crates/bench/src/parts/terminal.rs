@@ -5,26 +5,22 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::typing::{self, BETWEEN_KEYS, all_type, one_types};
 use super::{Run, turns};
 use crate::api::{Api, Network};
 use crate::http::{Raw, Reply, within};
 use crate::limits;
 use crate::log_lines::LogLines;
 use crate::peers::docker::Kind;
-use crate::report::{Goal, SUBJECT, Section, Unit};
+use crate::report::Section;
 use crate::samples::Samples;
 
 const ECHO: &str = "terminal echo";
 const ALONE: &str = "sandbank, 1 open";
 const DOCKER_ALONE: &str = "Docker, 1 open";
-const GOAL_P50_MS: f64 = 2.0;
-const GOAL_P99_MS: f64 = 10.0;
 
 /// Terminals of one sandbox, when there are many.
 const PER_SANDBOX: usize = 10;
-
-/// Between two characters of each, when everybody types.
-const BETWEEN_KEYS: Duration = Duration::from_millis(100);
 
 /// What is typed. The terminal shows it at once, `cat` never sees the end of a line.
 const KEY: &[u8] = b"k";
@@ -55,8 +51,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
         }
         sandboxes.push(id);
     }
-    let one_types = format!("{SUBJECT}, {count} open, one types");
-    let all_type = format!("{SUBJECT}, {count} open, all type");
+    let (one_types, all_type) = (one_types(count), all_type(count));
     for round in 0..rounds {
         let took = terminals[round % count].echo(run.api()).await?;
         if round >= run.scale.warm_up {
@@ -67,8 +62,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let keys = rounds.div_ceil(PER_SANDBOX);
     let typists = terminals.iter_mut().enumerate();
     let typists = typists.map(|(number, terminal)| {
-        let offset = BETWEEN_KEYS * number as u32 / count as u32;
-        terminal.type_for_a_while(run, keys, offset)
+        typing::keep_typing((number, count), keys, async || terminal.echo(run.api()).await)
     });
     for took in try_join_all(typists).await?.into_iter().flatten() {
         samples.add_time(ECHO, &all_type, took);
@@ -81,10 +75,7 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
     let mut section = Section::new("Terminal echo", method(count));
     section.series = samples.into_series();
     for who in [ALONE, &one_types, &all_type] {
-        let Some(summary) = section.summary(ECHO, who).copied() else { continue };
-        let (p50, p99) = (Goal::AtMost(GOAL_P50_MS), Goal::AtMost(GOAL_P99_MS));
-        section.figure(format!("{ECHO}, p50: {who}"), summary.p50, Unit::Milliseconds, p50);
-        section.figure(format!("{ECHO}, p99: {who}"), summary.p99, Unit::Milliseconds, p99);
+        typing::figures(&mut section, ECHO, who);
     }
     section.compare(ECHO, ALONE, DOCKER_ALONE, None);
     Ok(section)
@@ -158,22 +149,6 @@ impl Terminal {
         };
         let ((), took) = within(limits::CALL, async { tokio::try_join!(typing, showing) }).await?;
         Ok(took)
-    }
-
-    async fn type_for_a_while(
-        &mut self,
-        run: &Run<'_>,
-        keys: usize,
-        offset: Duration,
-    ) -> anyhow::Result<Vec<Duration>> {
-        let mut times = Vec::with_capacity(keys);
-        let mut clock =
-            tokio::time::interval_at(tokio::time::Instant::now() + offset, BETWEEN_KEYS);
-        for _ in 0..keys {
-            clock.tick().await;
-            times.push(self.echo(run.api()).await?);
-        }
-        Ok(times)
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::{BodyExt, StreamBody};
 use sandbank_channel::{ByteRange, ChannelError};
-use sandbank_protocol::{CommandId, CommandSpec, Ending, FILE_STAT_HEADER, Frame, StdinMode};
+use sandbank_protocol::{CommandId, CommandSpec, Ending, FILE_STAT_HEADER, Frame};
 
 use crate::fake::{Body, full, liar};
 
@@ -25,18 +25,7 @@ fn id(text: &str) -> CommandId {
 }
 
 fn spec(name: &str) -> CommandSpec {
-    CommandSpec {
-        id: id(name),
-        argv: vec!["true".to_owned()],
-        env: Default::default(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
-        timeout_ms: None,
-        journal_bytes: None,
-        screen: false,
-        shell: None,
-    }
+    CommandSpec::new(id(name), vec!["true".to_owned()])
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ mod error;
 mod files;
 mod follow;
 mod images;
+mod mcp;
 mod ndjson;
 mod sandboxes;
 mod search;
@@ -24,6 +25,7 @@ pub(crate) use error::{ClientError, Refusal, TOKEN_IS_MISSING};
 pub(crate) use files::{Kind, Stat};
 pub(crate) use follow::{Follow, OutputStream, Record};
 pub(crate) use images::{Cleared, Image, ImportStep, Listing};
+pub(crate) use mcp::Told;
 pub(crate) use sandbank_server::config::Secret;
 pub(crate) use sandboxes::{Network, Resources, Sandbox, SandboxRequest, description};
 pub(crate) use workspaces::{Workspace, Workspaces};
@@ -65,6 +67,11 @@ impl Client {
     pub(crate) async fn health(&self, limit: Duration) -> Result<serde_json::Value, ClientError> {
         let request = self.http.get(format!("{}/v1/health", self.base)).timeout(limit);
         self.json(request).await
+    }
+
+    /// Whether there is a server, be it well or not.
+    pub(crate) async fn is_there(&self, limit: Duration) -> bool {
+        matches!(self.health(limit).await, Ok(_) | Err(ClientError::Refused(_)))
     }
 
     /// Path segments in `path` are already encoded.

@@ -1,4 +1,4 @@
-//! Lines of JSON out of a streamed body.
+//! Lines out of a streamed body, most of them JSON.
 
 use bytes::{Buf, BytesMut};
 use reqwest::Response;
@@ -22,13 +22,23 @@ impl Lines {
 
     /// The next line's value; none at the end of the body. An unfinished last line is dropped.
     pub(super) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ClientError> {
+        while let Some(line) = self.line().await? {
+            if !line.iter().all(u8::is_ascii_whitespace) {
+                return self.read(&line).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn read<T: DeserializeOwned>(&self, json: &[u8]) -> Result<T, ClientError> {
+        serde_json::from_slice(json).map_err(|error| self.client.nonsense(error.to_string()))
+    }
+
+    /// The next line without its end; none at the end of the body.
+    pub(super) async fn line(&mut self) -> Result<Option<BytesMut>, ClientError> {
         loop {
             if let Some(line) = self.take_line() {
-                if line.iter().all(u8::is_ascii_whitespace) {
-                    continue;
-                }
-                let value = serde_json::from_slice(&line);
-                return value.map(Some).map_err(|error| self.client.nonsense(error.to_string()));
+                return Ok(Some(line));
             }
             if self.buffer.len() > MAX_LOG_LINE_BYTES {
                 return Err(self.client.nonsense("a line without end"));

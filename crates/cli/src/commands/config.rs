@@ -55,7 +55,11 @@ fn sources(flags: Flags) -> Sources {
 
 fn show(context: &Context, sources: &Sources) -> Result<(), Failure> {
     let rows = config::explain(sources).map_err(|error| bad_config(&error))?;
+    let app = config::explain_app(sources).map_err(|error| bad_config(&error))?;
     if context.ui.json {
+        let app = app.iter().map(
+            |row| json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string() }),
+        );
         let rows: Vec<_> = rows
             .iter()
             .map(|row| {
@@ -65,6 +69,7 @@ fn show(context: &Context, sources: &Sources) -> Result<(), Failure> {
                     "origin": row.origin.to_string(),
                 })
             })
+            .chain(app)
             .collect();
         return context.ui.document(&rows);
     }
@@ -74,17 +79,25 @@ fn show(context: &Context, sources: &Sources) -> Result<(), Failure> {
             Some(value) => value.to_string(),
             None => row.setting.default_text().to_owned(),
         };
-        let origin = match &row.origin {
-            Origin::Default => "default".to_owned(),
-            Origin::Env(name) => (*name).to_owned(),
-            Origin::Flag(flag) => format!("--{flag}"),
-            Origin::File { path, .. } | Origin::SandkastenFile { path, .. } => {
-                path.display().to_string()
-            }
-        };
+        let origin = from(&row.origin);
         table.row([(row.setting.key.to_owned(), None), (value, None), (origin, None)]);
     }
+    for row in app {
+        let origin = from(&row.origin);
+        table.row([(row.key.to_owned(), None), (row.value, None), (origin, None)]);
+    }
     table.print(&context.ui)
+}
+
+fn from(origin: &Origin) -> String {
+    match origin {
+        Origin::Default => "default".to_owned(),
+        Origin::Env(name) => (*name).to_owned(),
+        Origin::Flag(flag) => format!("--{flag}"),
+        Origin::File { path, .. } | Origin::SandkastenFile { path, .. } => {
+            path.display().to_string()
+        }
+    }
 }
 
 fn path(context: &Context, sources: &Sources) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use sandbank_registry::{Credentials, DockerConfig, InvalidReference, Reference};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::{Cleared, Image, ImportStep, Listing, is_loopback};
+use crate::client::{Cleared, ClientError, Image, ImportStep, Listing, is_loopback};
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -99,7 +99,11 @@ pub(crate) async fn run(context: &Context, args: ImageArgs) -> Result<u8, Failur
 
 /// A slip must not look like an engine without images. Older servers do not say what they have.
 async fn refuse_unknown(connection: &Connection, engine: &str) -> Result<(), Failure> {
-    let health = connection.client.health(HEALTH_TIMEOUT).await?;
+    let health = match connection.client.health(HEALTH_TIMEOUT).await {
+        // An engine that is away does not say which others there are.
+        Err(ClientError::Refused(_)) => return Ok(()),
+        health => health?,
+    };
     let Ok(known) = Vec::<String>::deserialize(&health["engines"]) else { return Ok(()) };
     if known.iter().any(|name| name == engine) {
         return Ok(());

@@ -11,6 +11,7 @@ pub(crate) mod health;
 pub(crate) mod image;
 pub(crate) mod inspect;
 pub(crate) mod logs;
+pub(crate) mod mcp;
 pub(crate) mod port;
 pub(crate) mod ps;
 pub(crate) mod rm;

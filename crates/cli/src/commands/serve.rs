@@ -45,7 +45,8 @@ pub(crate) async fn run(context: &Context, args: ServeArgs) -> Result<u8, Failur
     if args.check {
         return check(context, settings).await;
     }
-    log::for_server(&settings.log)?;
+    let traces = settings.traces.as_ref().map(log::traces).transpose()?;
+    let traces = log::for_server(&settings.log, traces.as_ref())?;
     for notice in &settings.notices {
         tracing::warn!("{notice}");
     }
@@ -76,6 +77,9 @@ pub(crate) async fn run(context: &Context, args: ServeArgs) -> Result<u8, Failur
     let finished = daemon.finish().await;
     stopping.abort();
     tidying.abort();
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
     finished.map(|()| 0)
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use sandbank_server::config::{Settings, WorkspaceMode};
 use sandbank_workspace::{
-    KeyFile, LocalPlace, LocalSettings, Place, PlaceError, PlaceErrorKind, Problem, RemotePlace,
-    RemoteSettings,
+    KeyFile, LocalPlace, LocalSettings, Place, PlaceError, PlaceErrorKind, Problem, RemoteNames,
+    RemotePlace, RemoteSettings,
 };
 
 use crate::failure::{Exit, Failure};
@@ -30,8 +30,14 @@ pub(super) fn open(
         }
         WorkspaceMode::Remote => {
             let url = workspace.service_url.as_deref().expect("checked with the settings");
-            let remote = RemoteSettings::new(url);
-            refuse(&remote.problems("SANDBANK_WORKSPACE_SERVICE_URL", "the allowed host"))?;
+            let mut remote = RemoteSettings::new(url);
+            remote.allowed.clone_from(&workspace.service_allowed);
+            remote.tls.authorities.clone_from(&workspace.service_authorities);
+            refuse(&remote.problems(&RemoteNames {
+                url: "SANDBANK_WORKSPACE_SERVICE_URL",
+                allowed: "SANDBANK_WORKSPACE_SERVICE_ALLOWED",
+                authorities: "SANDBANK_WORKSPACE_SERVICE_AUTHORITIES",
+            }))?;
             let file = workspace.service_secret_file.as_ref().expect("checked with the settings");
             let name = "SANDBANK_WORKSPACE_SERVICE_SECRET_FILE";
             let keys = KeyFile::open(file).map_err(|error| wrong(&[error.problem(name, file)]))?;

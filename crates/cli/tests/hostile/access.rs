@@ -45,12 +45,19 @@ fn needed(route: &Route) -> Scope {
         "/api/sessions",
         "/ws/claude-stream",
         "/ws/pty",
+        // The gate of the tools is asked as for a call.
+        "/api/tools",
+        // What a model says belongs to who asked it.
+        "/api/chat/{id}/stream",
+        "/mcp",
     ];
     // A search needs a body.
     let looks = ["GET", "HEAD"].contains(&route.method.as_str())
         || route.is("POST", "/v1/sandboxes/{id}/search:text");
     let images = route.path.starts_with("/v1/images") && !looks;
-    if images || route.path.starts_with("/v1/tokens") {
+    // Whoever calls the tools is not who allows it.
+    let decides = route.is("POST", "/api/tools/approvals/{id}");
+    if images || decides || route.path.starts_with("/v1/tokens") {
         Scope::Admin
     } else if looks && !acts.iter().any(|path| route.is("GET", path)) {
         Scope::ReadOnly

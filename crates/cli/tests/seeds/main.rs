@@ -1,9 +1,11 @@
 //! What a chat's sandbox is seeded with, in sandboxd's dialect: a repository that is cloned inside, or
-//! a directory that is uploaded.
+//! a directory that is uploaded. The same as the tools do it, and what a person says about their calls.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod approvals;
 mod outside;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,9 +24,6 @@ const WORKSPACE: &str = "/vercel/sandbox/workspace";
 
 /// Files of one request, as the client has it.
 const BATCH: usize = 25;
-
-/// Answers as git's own server program does.
-const GIT_SERVER: &str = include_str!("git_server.py");
 
 /// What the client runs once in a new sandbox, with the URL and the revision.
 const SEED_FROM_GIT: &str = r#"set -e
@@ -76,7 +75,7 @@ async fn a_repository_is_cloned_inside_at_its_revision_and_only_once() -> anyhow
     let root = tempfile::tempdir()?;
     let two = repository(&root.path().join("project"))?;
     let daemon = TestDaemon::start(SANDBANK).await?;
-    let outside = Outside::start(&daemon, GIT_SERVER, root.path())?;
+    let outside = Outside::start(&daemon, root.path())?;
     let url = format!("http://{}/project/.git", outside.address());
     let api = daemon.api()?;
     let made = create(&api, "chat:git", "default").await?;
@@ -157,8 +156,10 @@ async fn a_directory_is_uploaded_file_by_file_and_is_the_same_inside() -> anyhow
 }
 
 fn digest(path: &str, content: &[u8]) -> String {
+    format!("{}  ./{path}\n", sha256(content))
+}
+
+fn sha256(content: &[u8]) -> String {
     use sha2::Digest as _;
-    let digest = sha2::Sha256::digest(content);
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{hex}  ./{path}\n")
+    sha2::Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,31 +1,34 @@
-//! A server at a public address, as far as sandboxes can tell: in a network namespace that only this
+//! A server of repositories at a public address, as far as sandboxes can tell: in a network namespace that only this
 //! machine reaches, or in that of the Docker that they are in.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use sandbank_test_support::TestDaemon;
+use sandbank_test_support::{GIT_SERVER, TestDaemon};
 
-const PORT: u16 = 8418;
+/// Of the first; servers of one Docker share its network.
+const FIRST_PORT: u16 = 8418;
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
 pub(crate) struct Outside {
     server: Child,
     address: String,
+    port: u16,
 }
 
 impl Outside {
-    /// `program` is Python, and is told a directory and the port.
-    pub(crate) fn start(
-        daemon: &TestDaemon,
-        program: &str,
-        directory: &Path,
-    ) -> anyhow::Result<Self> {
-        // Of a block that is for examples; another test process on this machine has another part.
-        let part = 4 * (std::process::id() % 64);
+    /// Of the repositories in a directory.
+    pub(crate) fn start(daemon: &TestDaemon, directory: &Path) -> anyhow::Result<Self> {
+        // Of a block that is for examples; another test, also of another process on this machine, has
+        // another part.
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let started = STARTED.fetch_add(1, Ordering::Relaxed);
+        let part = 4 * ((std::process::id() + started * 7) % 64);
+        let port = FIRST_PORT + u16::try_from(started)?;
         let address = format!("198.51.100.{}", part + 2);
         let mut command = match daemon.docker() {
             Some(docker) => {
@@ -44,9 +47,10 @@ impl Outside {
                 command
             }
         };
-        command.args(["-c", program]).arg(directory).arg(PORT.to_string());
-        let server = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let outside = Self { server, address };
+        command.args(["-c", GIT_SERVER]).arg(directory).args(["0.0.0.0", &port.to_string(), ""]);
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = quiet.spawn()?;
+        let outside = Self { server, address, port };
         if daemon.docker().is_none() {
             outside.link(part)?;
         }
@@ -55,7 +59,7 @@ impl Outside {
     }
 
     pub(crate) fn address(&self) -> String {
-        format!("{}:{PORT}", self.address)
+        format!("{}:{}", self.address, self.port)
     }
 
     /// Between this machine and the namespace of the server; it goes with the server.

@@ -64,7 +64,8 @@ impl Client {
         let spoken = version.api_version.as_deref().and_then(parse_version).unwrap_or((0, 0));
         if spoken < OLDEST {
             return Err(EngineError::Unavailable(format!(
-                "Docker at {} speaks API {}.{}; Sandbank needs {}.{}, which is Docker 20.10 or later",
+                "Docker at {} speaks API {}.{}; Sandbank needs {}.{}, which is Docker 20.10 or \
+                 later: update it, or name another engine with SANDBANK_DOCKER_HOST",
                 found.address, spoken.0, spoken.1, OLDEST.0, OLDEST.1
             )));
         }

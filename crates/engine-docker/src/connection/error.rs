@@ -25,6 +25,9 @@ pub(crate) fn status_of(error: &Error) -> Option<Refusal> {
     }
 }
 
+/// The next step where only Docker knows what is wrong.
+pub(crate) const SEE_LOG: &str = "Docker's log says more (`journalctl -u docker` on its host)";
+
 /// What Go's servers answer, in the clear, to whom they expected to speak TLS.
 const NOT_IN_THE_CLEAR: &str = "HTTP request to an HTTPS server";
 
@@ -41,14 +44,15 @@ pub(super) fn translate(address: &Address, step: &'static str, error: Error) -> 
     match error {
         Error::IOError { err } => unreachable(address, &err),
         Error::RequestTimeoutError => EngineError::Unavailable(format!(
-            "Docker at {address} did not answer in time when asked to {step}"
+            "Docker at {address} did not answer in time when asked to {step}; {SEE_LOG}"
         )),
         Error::DockerStreamError { error } => {
             refused(step, &Refusal { status: 500, message: error })
         }
-        Error::JsonDataError { message, .. } => {
-            EngineError::Internal(format!("Docker's answer is not understood: {message}"))
-        }
+        Error::JsonDataError { message, .. } => EngineError::Internal(format!(
+            "Docker's answer is not understood: {message}; see whether `docker version` works \
+                 with {address}"
+        )),
         other => match transport_error(&other) {
             // The other side of a handshake may say no after ours is done.
             Some(error) if !matches!(address, Address::Unix(_)) => unreachable(address, error),
@@ -76,22 +80,23 @@ pub(crate) fn refused(step: &'static str, refusal: &Refusal) -> EngineError {
     if message.contains("no space left on device") || message.contains("disk quota exceeded") {
         return EngineError::StorageFull(format!("{step}: {message}"));
     }
-    EngineError::Internal(format!("Docker refused to {step}: {message}"))
+    EngineError::Internal(format!("Docker refused to {step}: {message}; {SEE_LOG}"))
 }
 
 /// Nobody is there, or nobody answers us.
 pub(super) fn unreachable(address: &Address, error: &io::Error) -> EngineError {
     let next = match (error.kind(), address) {
         (ErrorKind::NotFound, Address::Unix(_)) => {
-            "there is no such socket: start Docker (`systemctl start docker`), or name its socket \
-             with SANDBANK_DOCKER_HOST"
+            "there is no such socket: start Docker (`systemctl start docker`, a rootless one with \
+             `systemctl --user start docker`), or name its socket with SANDBANK_DOCKER_HOST"
         }
         (ErrorKind::NotFound, Address::Ssh(_)) => "there is no ssh here: install openssh-client",
         (_, Address::Ssh(_)) => {
             "see whether `docker version` works there, in `ssh` without a password"
         }
         (ErrorKind::PermissionDenied, _) => {
-            "this user may not use it: add it to the group docker, or run as root"
+            "this user may not use it: add it to the group docker, or run as root; deploy/README.md \
+             says how a server in a container gets that group"
         }
         (ErrorKind::ConnectionRefused, Address::Unix(_)) => {
             "nobody listens there, so Docker is not running: start it (`systemctl start docker`)"
@@ -137,5 +142,9 @@ mod tests {
         assert!(matches!(full, EngineError::StorageFull(_)), "{full:?}");
         let other = translate(&address, "write", refusal("no such network"));
         assert!(matches!(other, EngineError::Internal(_)), "{other:?}");
+        let late = translate(&address, "write", Error::RequestTimeoutError);
+        for error in [other, late] {
+            assert!(error.to_string().ends_with(SEE_LOG), "it says where to look: {error}");
+        }
     }
 }

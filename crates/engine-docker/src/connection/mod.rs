@@ -12,7 +12,7 @@ mod tls;
 pub(crate) use address::{Address, SshTarget};
 pub(crate) use client::Client;
 pub(crate) use dial::Wire;
-pub(crate) use error::{Refusal, status_of};
+pub(crate) use error::{Refusal, SEE_LOG, status_of};
 #[cfg(test)]
 pub(crate) use find::Found;
 pub(crate) use find::{Surroundings, find};

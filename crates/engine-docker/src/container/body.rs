@@ -11,6 +11,7 @@ use sandbank_protocol::{WORKSPACE, WORKSPACE_ALIASES};
 
 use super::config::{self, Fences};
 use super::temporary;
+use crate::controls::Users;
 use crate::egress::Egress;
 use crate::limits::MAX_LOCKED_BYTES;
 use crate::naming;
@@ -32,6 +33,29 @@ const OOM_SCORE_ADJUSTMENT: i64 = 300;
 
 /// Beside the native engine's: what Docker covers or fixes by itself.
 const HIDDEN_TOO: [&str; 2] = ["/proc/latency_stats", "/sys/devices/virtual/powercap"];
+
+/// Where cgroups are mounted: one hierarchy, or below it one for each controller. Docker leaves them
+/// writable where it maps users. Places that are not there are passed over.
+const CGROUPS: &str = "/sys/fs/cgroup";
+const CONTROLLERS: [&str; 17] = [
+    "blkio",
+    "cpu",
+    "cpu,cpuacct",
+    "cpuacct",
+    "cpuset",
+    "devices",
+    "freezer",
+    "hugetlb",
+    "memory",
+    "misc",
+    "net_cls",
+    "net_cls,net_prio",
+    "net_prio",
+    "perf_event",
+    "pids",
+    "rdma",
+    "systemd",
+];
 
 /// The runner does not end in order, so there is nothing to wait for.
 const STOP_SIGNAL: &str = "SIGKILL";
@@ -56,6 +80,9 @@ pub(crate) struct Recipe<'a> {
     pub(crate) open_files: u64,
     /// Whether there is a `::1`.
     pub(crate) loopback_v6: bool,
+    /// Whether it has cgroups of its own.
+    pub(crate) has_cgroups: bool,
+    pub(crate) users: Users,
     pub(crate) fences: Fences<'a>,
 }
 
@@ -69,7 +96,8 @@ pub(crate) fn body(recipe: Recipe<'_>) -> ContainerCreateBody {
     let spec = recipe.spec;
     let egress = recipe.egress.as_ref().map(|egress| egress.config.clone());
     let egress = egress.filter(|_| recipe.fences.egress);
-    let command = config::arguments(recipe.image_env.clone(), egress, recipe.fences);
+    let command =
+        config::arguments(recipe.image_env.clone(), egress, recipe.has_cgroups, recipe.fences);
     ContainerCreateBody {
         hostname: Some(spec.id.to_string()),
         image: Some(recipe.image.to_owned()),
@@ -99,7 +127,7 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
     let (spec, limits) = (recipe.spec, &recipe.spec.limits);
     let online = spec.network == NetworkMode::Default;
     let memory = i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX);
-    let (hidden, fixed) = masks();
+    let (hidden, fixed) = masks(recipe.users, recipe.has_cgroups);
     let capabilities = CAPABILITIES.into_iter().chain(online.then_some(NETWORK_CAPABILITY));
     HostConfig {
         memory: Some(memory),
@@ -154,14 +182,22 @@ fn owned((name, value): (&str, &str)) -> (String, String) {
 }
 
 /// Kernel files that are covered, and others that are read-only.
-pub(crate) fn masks() -> (Vec<String>, Vec<String>) {
+pub(crate) fn masks(users: Users, has_cgroups: bool) -> (Vec<String>, Vec<String>) {
     let (mut hidden, mut fixed) = kernel_files::masks();
     hidden.extend(HIDDEN_TOO.map(str::to_owned));
+    if !has_cgroups {
+        // Those that it would show are others'.
+        hidden.push(CGROUPS.to_owned());
+    }
     hidden.sort();
     hidden.dedup();
     // All of it is mounted read-only already. The devices' directory is not.
     fixed.retain(|path| path != "/sys");
     fixed.push("/dev".to_owned());
+    if users == Users::Remapped {
+        fixed.push(CGROUPS.to_owned());
+        fixed.extend(CONTROLLERS.map(|name| format!("{CGROUPS}/{name}")));
+    }
     (hidden, fixed)
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use sandbank_protocol::{
-    EgressConfig, LandlockConfig, PrepareConfig, RunnerConfig, WORKSPACE, WorkloadIdentity,
+    EgressConfig, LandlockConfig, PrepareConfig, RunnerConfig, RunnerLog, WORKSPACE,
+    WorkloadIdentity,
 };
 
 use super::temporary;
@@ -28,13 +29,14 @@ pub(crate) struct Fences<'a> {
 pub(super) fn arguments(
     env: BTreeMap<String, String>,
     egress: Option<EgressConfig>,
+    has_cgroups: bool,
     fences: Fences<'_>,
 ) -> Vec<String> {
     let config = RunnerConfig {
         prepare: Some(PrepareConfig {
             own_workspace: true,
             open_directories: temporary::WRITABLE.map(str::to_owned).to_vec(),
-            watch_memory: true,
+            watch_memory: has_cgroups,
             egress,
         }),
         workload: Some(WorkloadIdentity { uid: WORKLOAD_ID, gid: WORKLOAD_ID }),
@@ -43,6 +45,7 @@ pub(super) fn arguments(
             .then(|| LandlockConfig { writable: WRITABLE.map(str::to_owned).to_vec() }),
         seccomp_hex: fences.seccomp_hex.map(str::to_owned),
         env,
+        log: RunnerLog::Faults,
         ..RunnerConfig::default()
     };
     let config = serde_json::to_string(&config).expect("a configuration is plain data");

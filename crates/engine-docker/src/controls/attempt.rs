@@ -6,12 +6,12 @@ use std::sync::Arc;
 use sandbank_channel::{ChannelError, RunnerClient};
 use sandbank_engine::{Engine, EngineError, ImageName, MachineSpec, NetworkMode, SandboxId};
 use sandbank_protocol::containment::{BatteryPlan, Finding, PROGRAM, WORD};
-use sandbank_protocol::{CommandSpec, Frame, StdinMode, StreamKind};
+use sandbank_protocol::{CommandSpec, Frame, StreamKind};
 use tokio::time::timeout;
 
 use super::confinement::private;
 use crate::egress::Egress;
-use crate::lifecycle::{DockerEngine, Parts};
+use crate::lifecycle::{DockerEngine, Parts, create_anyway};
 use crate::limits::{ATTEMPT_DEADLINE, ATTEMPT_OUTPUT_BYTES};
 
 /// Its name in the table of probes.
@@ -26,9 +26,10 @@ pub(super) struct Attempt {
 pub(super) async fn attempt(parts: &Arc<Parts>, image: &ImageName) -> Result<Attempt, EngineError> {
     let engine = DockerEngine::over(parts);
     let spec = MachineSpec { network: NetworkMode::Default, ..MachineSpec::probe(image.clone()) };
+    let _hidden = parts.table.hide(&spec.id);
     let tried = async {
         let egress = parts.egress().await?;
-        engine.create(&spec).await?;
+        create_anyway(parts, &spec).await?;
         let (client, _) =
             RunnerClient::connect(engine.connect(&spec.id).await?).await.map_err(not_tried)?;
         let plan = BatteryPlan { private: private(&egress), ..BatteryPlan::default() };
@@ -52,16 +53,11 @@ fn not_tried(why: impl std::fmt::Display) -> EngineError {
 async fn run(client: &RunnerClient, plan: &BatteryPlan) -> Result<Vec<Finding>, ChannelError> {
     let plan = serde_json::to_string(plan).expect("a plan is plain data");
     let command = CommandSpec {
-        id: SandboxId::random().as_str().parse().expect("the same characters"),
-        argv: vec![PROGRAM.to_owned(), WORD.to_owned(), plan],
-        env: Default::default(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
         timeout_ms: u64::try_from(ATTEMPT_DEADLINE.as_millis()).ok(),
-        journal_bytes: None,
-        screen: false,
-        shell: None,
+        ..CommandSpec::new(
+            SandboxId::random().as_str().parse().expect("the same characters"),
+            vec![PROGRAM.to_owned(), WORD.to_owned(), plan],
+        )
     };
     client.start(&command).await?;
     let mut output = client.output(&command.id, 0, true).await?;

@@ -121,7 +121,7 @@ fn identity(parts: &Parts, process: Option<&Process>) -> HostFinding {
     let user = process.and_then(Process::user);
     let held = match user {
         Some(user) => user != 0,
-        None => parts.host.user_namespace.is_some(),
+        None => parts.host.users.how().is_some(),
     };
     let shown = user.map_or_else(|| "out of sight".to_owned(), |user| format!("user {user}"));
     finding("host_identity", held, format!("its root is {shown} on Docker's host"))
@@ -154,7 +154,7 @@ pub(super) fn private(egress: &Egress) -> Vec<SocketAddr> {
 }
 
 fn expected(parts: &Parts, private: Vec<SocketAddr>) -> Expected {
-    let (hidden, fixed) = masks();
+    let (hidden, fixed) = masks(parts.host.users, parts.host.has_cgroups);
     let limits = [
         ("CORE", 0),
         ("NOFILE", MAX_OPEN_FILES),

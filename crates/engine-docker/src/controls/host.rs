@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
+use bollard::models::{SystemInfo, SystemInfoCgroupDriverEnum, SystemInfoCgroupVersionEnum};
 use sandbank_engine::{Control, EngineError};
 
 use super::Shortcoming;
+use super::users::Users;
 use crate::connection::{Address, Client, SshTarget};
 use crate::settings::DockerSettings;
 
@@ -14,13 +15,17 @@ pub(crate) struct Host {
     pub(crate) version: String,
     /// All that confinement depends on.
     pub(crate) fingerprint: String,
-    /// The engine itself runs in a user namespace, or puts containers into one.
-    pub(crate) user_namespace: Option<&'static str>,
+    pub(crate) users: Users,
+    /// Containers have cgroups of their own. Of those that have none, Docker's numbers are of
+    /// whatever cgroup it was started in.
+    pub(crate) has_cgroups: bool,
     /// Containers outlive the engine's restart.
     pub(crate) live_restore: bool,
     pub(crate) shortcomings: Vec<Shortcoming>,
     /// Addresses of its host that became known by the way. There may be more.
     pub(crate) addresses: Vec<Ipv4Addr>,
+    /// Whom a rootless engine asks for names, on a network that it has for itself.
+    pub(crate) resolvers: Vec<Ipv4Addr>,
 }
 
 impl Host {
@@ -32,7 +37,8 @@ impl Host {
         if info.os_type.as_deref() != Some("linux") {
             let system = info.os_type.unwrap_or_default();
             return Err(EngineError::Unavailable(format!(
-                "Docker at {} makes {system} containers; sandboxes need linux ones",
+                "Docker at {} makes {system} containers; sandboxes need linux ones: switch it to them, \
+                 or name another engine with SANDBANK_DOCKER_HOST",
                 client.found.address
             )));
         }
@@ -52,15 +58,22 @@ impl Host {
             text(&info.driver),
             options.join(" ")
         );
+        let users = Users::of(&options);
         Ok(Self {
             version,
             fingerprint,
-            user_namespace: user_namespace(&options),
+            users,
+            has_cgroups: has_cgroups(&info),
             live_restore: info.live_restore_enabled == Some(true),
             shortcomings: shortcomings(&info, &options, &runtime),
             addresses: addresses(client, &info).await,
+            resolvers: users.resolvers(client).await,
         })
     }
+}
+
+fn has_cgroups(info: &SystemInfo) -> bool {
+    info.cgroup_driver != Some(SystemInfoCgroupDriverEnum::NONE)
 }
 
 /// Where we reach it, and where a swarm does.
@@ -100,44 +113,51 @@ fn runtime(info: &SystemInfo, settings: &DockerSettings) -> Result<String, Engin
     )))
 }
 
-fn user_namespace(options: &[String]) -> Option<&'static str> {
-    let has = |name: &str| options.iter().any(|option| option.split(',').any(|o| o == name));
-    if has("name=rootless") {
-        Some("Docker is rootless: root inside is the user who runs it")
-    } else if has("name=userns") {
-        Some("Docker maps the users of all containers to one range (userns-remap)")
-    } else {
-        None
-    }
-}
-
 fn shortcomings(info: &SystemInfo, options: &[String], runtime: &str) -> Vec<Shortcoming> {
     let mut found = Vec::new();
     let mut lacks = |control, reason: &str, fix: &str| {
         found.push(Shortcoming { control, reason: reason.to_owned(), fix: fix.to_owned() });
     };
-    let controller =
-        "mount the cgroup controller on Docker's host; `docker info` shows the warning";
+    let (why, limits) = match (has_cgroups(info), Users::of(options)) {
+        (false, Users::Rootless) => (
+            "Docker is rootless and has no cgroups, so it",
+            "start its host with cgroup v2 and have systemd delegate memory, cpu and pids to its \
+             user, or run Docker as root",
+        ),
+        (true, Users::Rootless) => (
+            "Docker is rootless, and its user",
+            "have systemd delegate memory, cpu and pids to that user, or run Docker as root",
+        ),
+        _ => (
+            "Docker's host",
+            "mount the cgroup controller on Docker's host; `docker info` shows the warning",
+        ),
+    };
     for (has, control, what) in [
         (info.memory_limit, Control::MemoryLimit, "memory"),
         (info.cpu_cfs_quota, Control::CpuLimit, "cpu"),
         (info.pids_limit, Control::PidsLimit, "pids"),
     ] {
         if has != Some(true) {
-            lacks(control, &format!("Docker's host cannot limit {what}"), controller);
+            lacks(control, &format!("{why} cannot limit {what}"), limits);
         }
     }
     // gVisor answers system calls itself: there is no kernel below it that could filter them, and
     // its own has no landlock.
     let own_kernel = runtime.contains("runsc");
     if own_kernel {
-        let fix = "gVisor's own kernel stands in its place: accept that with \
-                   SANDBANK_ALLOW_WEAKER=landlock";
+        let fix = "gVisor's own kernel stands in its place";
         lacks(Control::Landlock, "the runtime runsc has no landlock", fix);
     }
     if !own_kernel && !options.iter().any(|option| option.contains("name=seccomp")) {
         let fix = "use a kernel and a Docker with seccomp";
         lacks(Control::Seccomp, "Docker's host cannot filter system calls", fix);
+    }
+    // All at once: whoever accepts one after the other is refused as often.
+    let names: Vec<_> = found.iter().map(|lack| lack.control.name()).collect();
+    let accept = format!("; or accept it: SANDBANK_ALLOW_WEAKER={}", names.join(","));
+    for lack in &mut found {
+        lack.fix.push_str(&accept);
     }
     found
 }
@@ -181,10 +201,22 @@ mod tests {
     }
 
     #[test]
-    fn user_namespaces_are_seen_in_the_options() {
-        let options = |text: &str| [text.to_owned()];
-        assert!(user_namespace(&options("name=rootless")).is_some());
-        assert!(user_namespace(&options("name=userns")).is_some());
-        assert!(user_namespace(&options("name=seccomp,profile=default")).is_none());
+    fn a_rootless_engine_without_cgroups_says_so_and_what_to_accept() {
+        let info = SystemInfo {
+            cgroup_driver: Some(SystemInfoCgroupDriverEnum::NONE),
+            memory_limit: Some(false),
+            cpu_cfs_quota: Some(false),
+            pids_limit: Some(false),
+            ..complete()
+        };
+        let options = ["name=seccomp,profile=default", "name=rootless"].map(str::to_owned);
+        let found = shortcomings(&info, &options, "runc");
+        assert_eq!(found.len(), 3, "{found:?}");
+        for lack in found {
+            assert!(lack.reason.contains("rootless and has no cgroups"), "{lack:?}");
+            assert!(lack.fix.contains("cgroup v2"), "{lack:?}");
+            let accept = "SANDBANK_ALLOW_WEAKER=memory_limit,cpu_limit,pids_limit";
+            assert!(lack.fix.ends_with(accept), "{lack:?}");
+        }
     }
 }

@@ -7,10 +7,12 @@ mod confinement;
 mod host;
 mod process;
 mod report;
+mod users;
 
 pub(crate) use confinement::{confinement, key};
 pub(crate) use host::Host;
 pub(crate) use report::{Cache, report};
+pub(crate) use users::Users;
 
 use sandbank_engine::{Control, EngineError, MachineSpec};
 

@@ -15,7 +15,8 @@ use super::QUOTA_FIX;
 use super::attempt::{Attempt, attempt};
 use super::confinement::inspect;
 use super::process::Process;
-use crate::lifecycle::{DockerEngine, Parts};
+use super::users::Users;
+use crate::lifecycle::{DockerEngine, Parts, create_anyway};
 use crate::limits::CONTROLS_FRESH_FOR;
 
 /// The last report and when it was made. Held while one is being made, so that many callers cost
@@ -53,7 +54,8 @@ async fn look(parts: &Arc<Parts>) -> Result<Seen, EngineError> {
         EngineError::Unavailable("Docker has no image to make a sandbox of".to_owned())
     })?;
     let spec = MachineSpec::probe(image.name.clone());
-    let seen = match engine.create(&spec).await {
+    let _hidden = parts.table.hide(&spec.id);
+    let seen = match create_anyway(parts, &spec).await {
         Ok(_) => {
             let (seen, network) =
                 tokio::join!(examine(parts, &spec.id), attempt(parts, &image.name));
@@ -113,7 +115,7 @@ const NATIVE: &str = "use the native engine, where every sandbox has users of it
 /// What follows from the engine, not from a machine.
 fn described(parts: &Parts, control: Control) -> Option<Verdict> {
     Some(match control {
-        Control::UserNamespace => match parts.host.user_namespace {
+        Control::UserNamespace => match parts.host.users.how() {
             Some(how) => weaker(format!("{how}; sandboxes share it"), NATIVE),
             None => weaker("commands are no root, but root inside is root of the host", NATIVE),
         },
@@ -134,6 +136,8 @@ fn tried(parts: &Parts, network: &Result<Attempt, EngineError>) -> Verdict {
     const KERNEL: &str = "use a kernel with nf_tables on Docker's host";
     const HOST: &str = "run Sandbank on Docker's host, or say its addresses: \
                         docker.host_addresses (SANDBANK_DOCKER_HOST_ADDRESSES)";
+    const ROOTLESS: &str = "a rootless Docker has a network of its own: say the host's addresses: \
+                            docker.host_addresses (SANDBANK_DOCKER_HOST_ADDRESSES)";
     if parts.lacks(Control::NetworkEgress) {
         return missing("the runner cannot close the network: it is open, as allowed", KERNEL);
     }
@@ -147,14 +151,18 @@ fn tried(parts: &Parts, network: &Result<Attempt, EngineError>) -> Verdict {
                 "tried: private addresses and the host's own, {}",
                 finding.evidence
             )),
-            Outcome::Held => weaker(
-                format!(
+            Outcome::Held => {
+                let resolvers = match egress.config.resolvers.is_empty() {
+                    true => ", nor are private resolvers of it allowed",
+                    false => "",
+                };
+                let detail = format!(
                     "tried: private addresses, {}; public ones of Docker's host are not known \
-                     here, so they are not refused, nor are private resolvers of it allowed",
+                     here, so they are not refused{resolvers}",
                     finding.evidence
-                ),
-                HOST,
-            ),
+                );
+                weaker(detail, if parts.host.users == Users::Rootless { ROOTLESS } else { HOST })
+            }
             _ => missing(format!("tried: {}", finding.evidence), KERNEL),
         },
     }
@@ -205,7 +213,10 @@ fn measured(parts: &Parts, control: Control, seen: &Seen) -> Verdict {
         Control::Landlock => in_force("required by every runner"),
         Control::ResourceLimits => yes_or(
             config.ulimits.iter().flatten().any(|limit| limit.name.as_deref() == Some("core")),
-            "no core files, bounded files; processes by the cgroup",
+            match parts.has(Control::PidsLimit) {
+                true => "no core files, bounded files; processes by the cgroup",
+                false => "no core files, bounded files",
+            },
             "not set",
         ),
         Control::MemoryLimit | Control::CpuLimit | Control::PidsLimit => {

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::checked::{Checked, Rules};
 use super::outgoing::pieces;
-use crate::connection::Client;
+use crate::connection::{Client, SEE_LOG};
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -106,7 +106,7 @@ async fn watch<T>(
             && last.1.elapsed() > stall
         {
             return Err(EngineError::Unavailable(format!(
-                "Docker at {} took nothing of the image and said nothing for {} s",
+                "Docker at {} took nothing of the image and said nothing for {} s; {SEE_LOG}",
                 client.found.address,
                 stall.as_secs_f64()
             )));

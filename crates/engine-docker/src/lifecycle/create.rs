@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::table::Entry;
 use super::{Parts, destroy, reach, workspaces};
-use crate::connection::{Refusal, status_of};
+use crate::connection::{Refusal, SEE_LOG, status_of};
 use crate::container::{self, Fences, Recipe, Workspace};
 use crate::egress::Egress;
 use crate::image::Facts;
@@ -20,9 +20,18 @@ use crate::runner_volume::{self, RunnerVolume};
 use crate::streams::{self, Complaints};
 use crate::{controls, naming};
 
-/// In a task of its own: a caller that stops waiting leaves a whole machine or none.
 pub(super) async fn create(parts: &Arc<Parts>, spec: &MachineSpec) -> Result<Machine, EngineError> {
     controls::require(parts, spec)?;
+    create_anyway(parts, spec).await
+}
+
+/// Without what Docker's host is known to lack: for a machine that nobody but the engine uses.
+///
+/// In a task of its own: a caller that stops waiting leaves a whole machine or none.
+pub(crate) async fn create_anyway(
+    parts: &Arc<Parts>,
+    spec: &MachineSpec,
+) -> Result<Machine, EngineError> {
     let entry = parts.table.reserve(spec)?;
     let (parts, spec) = (Arc::clone(parts), spec.clone());
     let task = tokio::spawn(async move {
@@ -203,6 +212,8 @@ async fn make_container(
         cgroup_parent: parts.settings.cgroup_parent.as_deref(),
         open_files: parts.open_files(),
         loopback_v6: parts.has_loopback_v6(),
+        has_cgroups: parts.host.has_cgroups,
+        users: parts.host.users,
         fences: Fences {
             landlock: parts.has(Control::Landlock),
             egress: parts.has(Control::NetworkEgress),
@@ -252,7 +263,7 @@ fn is_missing(refusal: &Refusal) -> bool {
 }
 
 fn did_not_start(spec: &MachineSpec, complaints: &Complaints, error: &str) -> Obstacle {
-    let said = complaints.last().unwrap_or_else(|| error.to_owned());
+    let said = complaints.last().unwrap_or_else(|| format!("{error}; {SEE_LOG}"));
     let text = format!("the runner of {} did not start: {said}", spec.id);
     let error = EngineError::Internal(text);
     match fence(&said) {

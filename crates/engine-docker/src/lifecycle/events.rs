@@ -9,10 +9,11 @@ use http_body_util::BodyExt;
 use sandbank_engine::{DeathCause, EngineError, SandboxId};
 use sandbank_protocol::percent_encoded;
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::table::Entry;
 use super::{Parts, death, list};
-use crate::limits::{EVENT_BYTES, FIRST_RETRY, LAST_RETRY};
+use crate::limits::{EVENT_BYTES, EVENTS_QUIET, FIRST_RETRY, LAST_RETRY};
 use crate::naming;
 
 #[derive(Debug, Deserialize)]
@@ -42,15 +43,18 @@ pub(super) fn follow(parts: &Arc<Parts>) {
 async fn follow_for_ever(parts: Weak<Parts>) {
     let mut wait = FIRST_RETRY;
     loop {
-        if let Err(error) = hear(&parts).await {
+        let heard = hear(&parts).await;
+        let Some(strong) = parts.upgrade() else { return };
+        if let Err(error) = heard {
             if wait == FIRST_RETRY {
                 tracing::warn!(%error, "Docker's events are not heard; trying again");
             }
+            strong.set_silent(Some(error.to_string()));
             wait = (2 * wait).min(LAST_RETRY);
         } else {
+            strong.set_silent(Some("Docker has ended its events".to_owned()));
             wait = FIRST_RETRY;
         }
-        let Some(strong) = parts.upgrade() else { return };
         strong.table.all().iter().for_each(|(_, entry)| entry.drop_ready());
         drop(strong);
         tokio::time::sleep(wait).await;
@@ -69,10 +73,20 @@ async fn hear(parts: &Weak<Parts>) -> Result<(), EngineError> {
     let response = strong.client.stream(&path, "tell its events").await?;
     // From here on nothing is missed; what was before, is looked at.
     look_at_all(&strong).await?;
+    strong.set_silent(None);
     drop(strong);
     let mut body = response.into_body();
     let mut buffer = BytesMut::new();
-    while let Some(Ok(frame)) = body.frame().await {
+    loop {
+        let frame = match timeout(EVENTS_QUIET, body.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(None | Some(Err(_))) => break,
+            Err(_) => {
+                let Some(parts) = parts.upgrade() else { break };
+                answers(&parts).await?;
+                continue;
+            }
+        };
         let Ok(data) = frame.into_data() else { continue };
         let Some(parts) = parts.upgrade() else { break };
         buffer.extend_from_slice(&data);
@@ -88,6 +102,15 @@ async fn hear(parts: &Weak<Parts>) -> Result<(), EngineError> {
         }
     }
     Ok(())
+}
+
+/// A Docker that hangs keeps its feed open.
+async fn answers(parts: &Parts) -> Result<(), EngineError> {
+    match timeout(EVENTS_QUIET, parts.client.api().ping()).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(parts.client.failed("answer")(error)),
+        Err(_) => Err(EngineError::Unavailable("Docker does not answer".to_owned())),
+    }
 }
 
 async fn take(parts: &Arc<Parts>, event: Event) {

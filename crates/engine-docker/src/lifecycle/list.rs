@@ -38,6 +38,7 @@ pub(super) async fn list(parts: &Arc<Parts>) -> Result<Vec<Machine>, EngineError
         let state = if dead { MachineState::Dead } else { container.state };
         states.insert(container.id, state);
     }
+    states.retain(|id, _| !parts.table.is_hidden(id));
     let machine = |(id, state)| Machine { id, state, pid: None, made_workspace: false };
     Ok(states.into_iter().map(machine).collect())
 }

@@ -34,6 +34,7 @@ use sandbank_engine::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::create::create_anyway;
 use self::table::Entry;
 use crate::connection::Client;
 use crate::controls;
@@ -73,6 +74,8 @@ pub(crate) struct Parts {
     /// Images that came by this process, for the test of containment.
     imported: Mutex<BTreeSet<ImageName>>,
     pub(crate) report: controls::Cache,
+    /// Why its events are not heard.
+    silent: Mutex<Option<String>>,
     leaving: CancellationToken,
 }
 
@@ -96,6 +99,10 @@ impl Engine for DockerEngine {
         self.parts.host.version.clone()
     }
 
+    fn silent(&self) -> Option<String> {
+        self.parts.silent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             network_egress: true,
@@ -104,7 +111,7 @@ impl Engine for DockerEngine {
             memory_limit: self.parts.has(Control::MemoryLimit),
             cpu_limit: self.parts.has(Control::CpuLimit),
             pids_limit: self.parts.has(Control::PidsLimit),
-            pause: true,
+            pause: self.parts.host.has_cgroups,
             kept_workspaces: true,
             concurrent_creates: CONCURRENT_CREATES,
         }
@@ -229,6 +236,10 @@ impl Drop for Parts {
 }
 
 impl Parts {
+    fn set_silent(&self, why: Option<String>) {
+        *self.silent.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
     /// Whether the configuration accepts to go without.
     pub(crate) fn allows_without(&self, control: Control) -> bool {
         self.settings.allow_weaker.contains(&control)
@@ -244,7 +255,7 @@ impl Parts {
     pub(crate) async fn egress(&self) -> Result<Egress, EngineError> {
         let bridge = self.network.ensure(&self.client).await?;
         let address = &self.client.found.address;
-        Ok(egress::learn(address, &bridge, &self.settings, &self.host.addresses))
+        Ok(egress::learn(address, &bridge, &self.settings, &self.host))
     }
 
     /// A runner found out.

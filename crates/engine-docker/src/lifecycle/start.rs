@@ -41,6 +41,7 @@ pub(super) async fn start(settings: DockerSettings) -> Result<Arc<Parts>, Engine
         lacking: Default::default(),
         imported: Default::default(),
         report: controls::Cache::default(),
+        silent: Default::default(),
         leaving: CancellationToken::new(),
     });
     // Before anybody asks for one of them.

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use bollard::models::ContainerStatsResponse;
 use bollard::query_parameters::StatsOptionsBuilder;
 use futures_util::TryStreamExt;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, statat};
@@ -26,6 +27,8 @@ pub(super) async fn stats(parts: &Arc<Parts>, id: &SandboxId) -> Result<MachineS
         }
         Err(error) => return Err(parts.client.failed("tell what a container uses")(error)),
     };
+    // Without a cgroup it would be told what all the rest uses.
+    let told = if parts.host.has_cgroups { told } else { ContainerStatsResponse::default() };
     let memory = told.memory_stats.unwrap_or_default();
     let cpu = told.cpu_stats.and_then(|cpu| cpu.cpu_usage).and_then(|usage| usage.total_usage);
     let disk_bytes = match entry.usage() {

@@ -1,6 +1,6 @@
 //! Machines as this process knows them. The engine has the truth about which there are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -137,6 +137,21 @@ impl Entry {
 #[derive(Default)]
 pub(crate) struct Table {
     entries: Mutex<HashMap<SandboxId, Arc<Entry>>>,
+    /// Machines of the engine's own, that `list` does not show.
+    hidden: Mutex<HashSet<SandboxId>>,
+}
+
+/// While it lives, `list` does not show the machine, so nobody takes it for one without an owner.
+/// Afterwards it does: what is left of it then is for whoever looks.
+pub(crate) struct Hidden<'a> {
+    table: &'a Table,
+    id: SandboxId,
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        self.table.hidden().remove(&self.id);
+    }
 }
 
 impl Table {
@@ -166,6 +181,19 @@ impl Table {
 
     pub(super) fn all(&self) -> Vec<(SandboxId, Arc<Entry>)> {
         self.entries().iter().map(|(id, entry)| (id.clone(), Arc::clone(entry))).collect()
+    }
+
+    pub(crate) fn hide(&self, id: &SandboxId) -> Hidden<'_> {
+        self.hidden().insert(id.clone());
+        Hidden { table: self, id: id.clone() }
+    }
+
+    pub(super) fn is_hidden(&self, id: &SandboxId) -> bool {
+        self.hidden().contains(id)
+    }
+
+    fn hidden(&self) -> MutexGuard<'_, HashSet<SandboxId>> {
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<SandboxId, Arc<Entry>>> {

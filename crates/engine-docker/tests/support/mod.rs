@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use sandbank_engine::{Engine, ImageName, InstanceId, Limits, MachineSpec, NetworkMode, SandboxId};
 use sandbank_engine_docker::{DockerEngine, DockerSettings};
+use sandbank_protocol::containment::{Finding, PROBES, PROGRAM, Probe, WORD};
 use sandbank_test_support::machines::Machines;
 pub use sandbank_test_support::machines::{command, run, until as wait_for};
 use sandbank_test_support::{PrivateDocker, busybox_root};
@@ -134,6 +135,25 @@ pub fn spec() -> MachineSpec {
         env: BTreeMap::new(),
         workspace: None,
     }
+}
+
+/// What a machine withstands: each probe, what came of it, and whether its control is known not to
+/// be in force.
+pub async fn attack(test: &TestEngine, id: &SandboxId) -> Vec<(&'static Probe, Finding, bool)> {
+    let confinement = test.engine.confinement(id).await.unwrap();
+    let plan = serde_json::to_string(&confinement.battery_plan(true)).unwrap();
+    let client = test.client(id).await;
+    let output = run(&client, &[PROGRAM, WORD, &plan]).await;
+    let inside: Vec<Finding> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Again: after the attacks it must still be so.
+    let confinement = test.engine.confinement(id).await.unwrap();
+    let without = |name: &str| confinement.without.iter().any(|(one, _)| one.name() == name);
+    let found = |probe: &'static Probe| {
+        let finding = confinement.finding(probe, &inside).expect(probe.name);
+        (probe, finding, without(probe.control))
+    };
+    PROBES.iter().map(found).collect()
 }
 
 /// Fails when it takes longer than anything here may.

@@ -15,7 +15,7 @@ use super::{Parts, blocking, controls, death, destroy, ingredients, reach};
 use crate::kernel::process::ProcessKey;
 use crate::kernel::watched::watched;
 use crate::limits::SPAWN_DEADLINE;
-use crate::machine::Record;
+use crate::machine::{Record, log};
 use crate::spawner::Failure;
 use crate::spawner::client::Spawned;
 use crate::user_namespace::uid_base;
@@ -83,6 +83,8 @@ async fn make(
     reach(Point::IngredientsGathered)?;
     let descriptors = ingredients.descriptors(&parts.runner);
     let spawned = parts.spawner.machine(ingredients.plan.clone(), &descriptors).await?;
+    // Before its last other holder goes: a runner that dies at once is heard, too.
+    let log = log::keep(parts.directory.log(&spec.id));
     drop(descriptors);
     let made_workspace = ingredients.made_workspace;
     let status = ingredients.into_status();
@@ -92,6 +94,7 @@ async fn make(
     let pid = spawned.pid;
     entry.set_record(record.clone());
     watch(parts, entry, spawned)?;
+    entry.set_log(log.map_err(EngineError::io("open the machine's log"))?);
     // Meanwhile the machine puts itself together.
     let finishing = {
         let parts = Arc::clone(parts);

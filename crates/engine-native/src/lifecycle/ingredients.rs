@@ -51,6 +51,7 @@ pub(super) fn gather(
     reach(Point::DirectoryMade)?;
     let listener = parts.directory.listen(&spec.id).map_err(EngineError::io("make its socket"))?;
     reach(Point::SocketMade)?;
+    let log = parts.directory.make_log(&spec.id).map_err(EngineError::io("make its log"))?;
     let image = parts.image_trees.get(&parts.images, &spec.image)?;
     let placement = parts.cgroups.prepare(&spec.id)?;
     reach(Point::CgroupMade)?;
@@ -66,6 +67,7 @@ pub(super) fn gather(
         (Role::UserNamespace, user_namespace.fd),
         (Role::Listener, listener),
         (Role::Config, config),
+        (Role::Log, log),
     ];
     descriptors.extend(network.map(|network| (Role::NetNamespace, network.netns)));
     descriptors.extend(placement.tasks.into_iter().map(|fd| (Role::Tasks, fd)));

@@ -11,7 +11,7 @@ use crate::host::{self, Host};
 use crate::image::ImageStore;
 use crate::kernel::watched::watched;
 use crate::limits::FILES_FOR_STOCK;
-use crate::machine::{Directory, Record, boot_id};
+use crate::machine::{Directory, Record, boot_id, log};
 use crate::network::{NetworkSettings, Networks};
 use crate::settings::NativeSettings;
 use crate::spawner::Spawner;
@@ -168,6 +168,7 @@ async fn adopt(
                 entry.saw_oom_kills(stats.oom_kills);
             }
             death::watch(parts, &entry, process, None);
+            keep_log(parts, &id, &entry);
         }
         None => {
             // Half-made: should it have been cloned, then nobody will ever use it.
@@ -181,6 +182,15 @@ async fn adopt(
     }
     parts.table.insert(id, entry);
     Ok(())
+}
+
+fn keep_log(parts: &Parts, id: &SandboxId, entry: &Entry) {
+    match log::keep(parts.directory.log(id)) {
+        Ok(log) => entry.set_log(log),
+        // Machines that earlier versions made have none.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(%id, %error, "what its runner says is not written down"),
+    }
 }
 
 /// Whether the machine may have been cloned without that being written down.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use sandbank_engine::{Death, DeathCause, DeathWatch, EngineError, SandboxId};
 use tokio::io::unix::AsyncFd;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::limits::OOM_KILL_SETTLED;
 use crate::machine::Record;
@@ -28,6 +29,8 @@ struct Known {
     oom_kills: OomKills,
     /// It is being killed on request.
     doomed: bool,
+    /// Writes down what its runner says, for as long as this is here.
+    log: Option<AbortOnDropHandle<()>>,
 }
 
 /// Out-of-memory kills, as they were counted while the machine seemed alive. The kernel counts one
@@ -92,6 +95,10 @@ impl Entry {
 
     pub(super) fn set_process(&self, process: ProcessFd) {
         self.known().process = Some(process);
+    }
+
+    pub(super) fn set_log(&self, log: AbortOnDropHandle<()>) {
+        self.known().log = Some(log);
     }
 
     pub(super) fn set_doomed(&self) {

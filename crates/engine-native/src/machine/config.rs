@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::MemfdFlags;
 use sandbank_protocol::{
-    CgroupConfig, CgroupVersion, LandlockConfig, RunnerConfig, WORKSPACE, WorkloadIdentity,
+    CgroupConfig, CgroupVersion, LandlockConfig, RunnerConfig, RunnerLog, WORKSPACE,
+    WorkloadIdentity,
 };
 
 use super::WORKLOAD_ID;
@@ -54,6 +55,7 @@ pub(crate) fn config_file(
         seccomp_hex: fences.seccomp_hex.map(str::to_owned),
         keep_capabilities: fences.keep_capabilities,
         env,
+        log: RunnerLog::All,
         ..RunnerConfig::default()
     };
     let file = rustix::fs::memfd_create("runner-config", MemfdFlags::CLOEXEC)?;

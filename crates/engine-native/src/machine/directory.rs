@@ -1,4 +1,4 @@
-//! `<data>/machines/<id>/`: the record and the socket of each machine, for root only.
+//! `<data>/machines/<id>/`: the record, the socket and the log of each machine, for root only.
 //!
 //! A machine's directory is made before anything else of it and removed after everything else, so
 //! whatever exists of a machine is found through it.
@@ -17,6 +17,8 @@ use crate::limits::LISTEN_BACKLOG;
 const RECORD: &str = "machine.json";
 const RECORD_DRAFT: &str = "machine.json.new";
 const SOCKET: &str = "runner.sock";
+const LOG: &str = "runner.log";
+const LOG_PIPE: &str = "runner.log.pipe";
 
 pub(crate) struct Directory {
     path: PathBuf,
@@ -116,9 +118,28 @@ impl Directory {
         Ok(socket)
     }
 
+    /// An empty log, and the pipe that the runner inherits as its stderr. The machine has no
+    /// descriptor of the file, so it cannot fill the host's disk. The pipe is found by its name by
+    /// whichever daemon is there, and as the runner has both of its ends, it outlives them all.
+    pub(crate) fn make_log(&self, id: &SandboxId) -> io::Result<OwnedFd> {
+        use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+        let dir = self.of(id);
+        OpenOptions::new().create_new(true).write(true).mode(0o600).open(dir.join(LOG))?;
+        let pipe = dir.join(LOG_PIPE);
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        // A runner whose log nobody reads must not wait for that.
+        Ok(open(&pipe, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    /// Where what a machine's runner says comes from, and where it is written.
+    pub(crate) fn log(&self, id: &SandboxId) -> (PathBuf, PathBuf) {
+        let dir = self.of(id);
+        (dir.join(LOG_PIPE), dir.join(LOG))
+    }
+
     pub(crate) fn remove(&self, id: &SandboxId) -> io::Result<()> {
         let dir = self.of(id);
-        for file in [RECORD, SOCKET] {
+        for file in [RECORD, SOCKET, LOG, LOG_PIPE] {
             // Whatever keeps one from going keeps the directory, too.
             let _ = fs::remove_file(dir.join(file));
         }

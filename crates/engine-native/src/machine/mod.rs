@@ -2,6 +2,7 @@
 
 mod config;
 mod directory;
+pub(crate) mod log;
 mod record;
 
 pub(crate) use config::{Fences, config_file};

@@ -66,6 +66,8 @@ pub(crate) enum Role {
     NetNamespace,
     Listener,
     Config,
+    /// The runner's stderr.
+    Log,
     Runner,
     Workspace,
     /// A v1 `tasks` file to write "0" to.

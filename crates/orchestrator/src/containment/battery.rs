@@ -1,11 +1,9 @@
 //! Runs the attacks of the inside, as a command.
 
-use std::collections::BTreeMap;
-
 use sandbank_channel::{ChannelError, RunnerClient};
 use sandbank_engine::SandboxId;
 use sandbank_protocol::containment::{BatteryPlan, Finding, PROGRAM, WORD};
-use sandbank_protocol::{CommandId, CommandSpec, Ending, Frame, StdinMode, StreamKind};
+use sandbank_protocol::{CommandId, CommandSpec, Ending, Frame, StreamKind};
 use tokio::time::timeout;
 
 use crate::limits::{BATTERY_DEADLINE, BATTERY_MARGIN, BATTERY_OUTPUT_BYTES};
@@ -49,15 +47,7 @@ fn command(plan: &BatteryPlan) -> CommandSpec {
         .parse()
         .expect("a sandbox's id has the characters of a command's");
     CommandSpec {
-        id,
-        argv: vec![PROGRAM.to_owned(), WORD.to_owned(), plan],
-        env: BTreeMap::new(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
         timeout_ms: u64::try_from(BATTERY_DEADLINE.as_millis()).ok(),
-        journal_bytes: None,
-        screen: false,
-        shell: None,
+        ..CommandSpec::new(id, vec![PROGRAM.to_owned(), WORD.to_owned(), plan])
     }
 }

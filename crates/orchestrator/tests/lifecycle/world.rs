@@ -10,7 +10,7 @@ use sandbank_orchestrator::{
     Attached, Clock, CreateRequest, Created, Engines, Orchestrator, OrchestratorError, SandboxInfo,
     SandboxState, Settings, SystemClock,
 };
-use sandbank_protocol::{CommandId, CommandSpec, Frame, StdinMode};
+use sandbank_protocol::{CommandId, CommandSpec, Frame};
 use sandbank_store::Store;
 use sandbank_test_support::eventually;
 use tokio::runtime::Runtime;
@@ -64,18 +64,7 @@ pub(crate) fn request(key: &str) -> CreateRequest {
 }
 
 pub(crate) fn bash(id: &str, script: &str) -> CommandSpec {
-    CommandSpec {
-        id: id.parse().unwrap(),
-        argv: ["bash", "-c", script].map(str::to_owned).to_vec(),
-        env: BTreeMap::new(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
-        timeout_ms: None,
-        journal_bytes: None,
-        screen: false,
-        shell: None,
-    }
+    CommandSpec::new(id.parse().unwrap(), ["bash", "-c", script].map(str::to_owned).to_vec())
 }
 
 impl World {

@@ -90,6 +90,10 @@ impl Command {
         &self.spec
     }
 
+    pub(super) fn started_at_ms(&self) -> u64 {
+        self.started_at_ms
+    }
+
     pub(super) fn number(&self) -> u64 {
         self.number
     }

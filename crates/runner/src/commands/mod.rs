@@ -39,6 +39,7 @@ use crate::limits::{
     MAX_COMMANDS, MAX_ENDED_SPEC_BYTES, MAX_LISTED_ARGV_BYTES, MAX_RUNNING_COMMANDS,
     MAX_RUNNING_SPEC_BYTES,
 };
+use crate::log::{Asker, Log};
 use buffers::Buffers;
 use death::Death;
 use environment::Environment;
@@ -81,10 +82,11 @@ pub(crate) struct Commands {
     running_spec_bytes: Cell<usize>,
     ended_spec_bytes: Cell<usize>,
     buffers: Buffers,
+    log: Rc<Log>,
 }
 
 impl Commands {
-    pub(crate) fn new(launcher: Launcher, journal_limit: u64) -> Self {
+    pub(crate) fn new(launcher: Launcher, journal_limit: u64, log: Rc<Log>) -> Self {
         Self {
             launcher,
             all: RefCell::default(),
@@ -102,6 +104,7 @@ impl Commands {
             running_spec_bytes: Cell::new(0),
             ended_spec_bytes: Cell::new(0),
             buffers: Buffers::default(),
+            log,
         }
     }
 
@@ -116,7 +119,11 @@ impl Commands {
     }
 
     /// Starts a command, or attaches to the one that has this id and spec already.
-    pub(crate) fn start(self: &Rc<Self>, spec: CommandSpec) -> Result<Started, Fault> {
+    pub(crate) fn start(
+        self: &Rc<Self>,
+        spec: CommandSpec,
+        asker: Asker,
+    ) -> Result<Started, Fault> {
         if let Ok(known) = self.get(&spec.id) {
             if *known.spec() == spec {
                 return Ok(Started { attached: true, status: known.status() });
@@ -130,10 +137,12 @@ impl Commands {
         let model = self.screens.model(&spec, forget)?;
         let number = self.next_number.replace(self.next_number.get() + 1);
         if let Some(turn) = self.shells.turn(&spec)?.map(Rc::new) {
+            self.log.started(number, &spec.id, asker);
             return Ok(self.queue(spec, number, turn, model));
         }
         let launched = self.launcher.launch(spec, number)?;
         let command = Rc::new(launched.command);
+        self.log.started(number, &command.spec().id, asker);
         command.set_screen(model);
         self.living.borrow_mut().insert(command.pid(), command.death().clone());
         self.remember(&command);
@@ -232,6 +241,8 @@ impl Commands {
         if !command.output().end(time_ms, json.into()) {
             return;
         }
+        let took_ms = time_ms.saturating_sub(command.started_at_ms());
+        self.log.ended(command.number(), &command.spec().id, &ending, took_ms);
         command.set_ended(ending, time_ms);
         if command.spec().screen
             && let Some(number) = self.screens.ended(command.number())

@@ -10,6 +10,7 @@ use sandbank_protocol::{CommandId, CommandSpec, Fault, FaultCode, PtySize};
 use super::{Command, Commands, reader};
 use crate::http::{Counters, Open, RunnerBody, json, query_value, read_json};
 use crate::limits::MAX_START_WAIT;
+use crate::log::Asker;
 
 pub(crate) async fn handle(
     request: Request<Incoming>,
@@ -68,9 +69,10 @@ async fn start(
     commands: &Rc<Commands>,
 ) -> Result<Response<RunnerBody>, Fault> {
     let patience = number(&request, "wait_ms")?.map(Duration::from_millis);
+    let asker = Asker::of(request.headers());
     let spec = read_json::<CommandSpec>(request.into_body()).await?;
     let id = spec.id.clone();
-    let mut started = commands.start(spec)?;
+    let mut started = commands.start(spec, asker)?;
     if let Some(patience) = patience {
         let command = commands.get(&id)?;
         let _ = tokio::time::timeout(patience.min(MAX_START_WAIT), command.ended()).await;

@@ -113,7 +113,7 @@ pub(super) fn kernel_settings(plan: &BatteryPlan) -> Answer {
     all_refused(&surprises, "no setting opens for writing; the trees are read-only")
 }
 
-fn is_read_only(path: &str) -> bool {
+pub(super) fn is_read_only(path: &str) -> bool {
     let flags = rustix::fs::statvfs(path).map(|found| found.f_flag);
     flags.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }

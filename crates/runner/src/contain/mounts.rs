@@ -1,11 +1,13 @@
 //! Mounts: which there are, and that none can be changed.
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 
 use sandbank_protocol::containment::BatteryPlan;
 
 use super::answer::{Answer, all_refused, answered, failed, last_error};
 use super::calls::{BAD, refusals};
+use super::files::is_read_only;
 
 struct Mount {
     target: String,
@@ -87,11 +89,17 @@ const CONTROLS: [&str; 6] = [
 /// Where they are shown: read-only, of nobody else, and nothing in them opens for writing.
 fn shown_cgroups(mounts: &[Mount]) -> Answer {
     let mut surprises = Vec::new();
-    let shown: Vec<_> = mounts.iter().filter(|mount| mount.kind.starts_with("cgroup")).collect();
-    for mount in &shown {
-        let target = std::path::Path::new(&mount.target);
-        if !mount.read_only {
-            surprises.push(format!("{} is writable", mount.target));
+    // One may lie over another, or be covered: what counts is what is reached by its path.
+    let shown: BTreeSet<_> = mounts
+        .iter()
+        .filter(|mount| mount.kind.starts_with("cgroup"))
+        .map(|mount| mount.target.as_str())
+        .filter(|target| std::path::Path::new(target).exists())
+        .collect();
+    for &mount in &shown {
+        let target = std::path::Path::new(mount);
+        if !is_read_only(mount) {
+            surprises.push(format!("{mount} is writable"));
         }
         // Its own is the root of what it sees; above it there would be others beside it.
         let mut entries = std::fs::read_dir(target).into_iter().flatten().flatten();
@@ -101,7 +109,7 @@ fn shown_cgroups(mounts: &[Mount]) -> Answer {
         for name in CONTROLS {
             let opened = std::fs::OpenOptions::new().write(true).open(target.join(name));
             if opened.is_ok() {
-                surprises.push(format!("{} of {} opens for writing", name, mount.target));
+                surprises.push(format!("{name} of {mount} opens for writing"));
             }
         }
     }

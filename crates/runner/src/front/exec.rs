@@ -1,11 +1,10 @@
 //! `exec`: a shell command from start to ending.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
 use sandbank_channel::{ChannelError, RunnerClient};
-use sandbank_protocol::{CommandId, CommandSpec, Ending, Frame, Hello, StdinMode};
+use sandbank_protocol::{CommandId, CommandSpec, Ending, Frame, Hello};
 
 use super::request::Outcome;
 use crate::limits::FRONT_OUTPUT_BYTES;
@@ -39,18 +38,7 @@ pub(super) async fn perform(
 
 fn spec(cmd: String, timeout_ms: Option<u64>) -> Result<CommandSpec, ChannelError> {
     let argv = ["sh", "-c", PICK_SHELL, "sh"].map(str::to_owned).into_iter().chain([cmd]);
-    Ok(CommandSpec {
-        id: random_id()?,
-        argv: argv.collect(),
-        env: BTreeMap::new(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
-        timeout_ms,
-        journal_bytes: None,
-        screen: false,
-        shell: None,
-    })
+    Ok(CommandSpec { timeout_ms, ..CommandSpec::new(random_id()?, argv.collect()) })
 }
 
 /// Request ids of callers repeat; those of commands must not.

@@ -3,25 +3,14 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use sandbank_channel::{ChannelError, OutputStream, RunnerClient};
-use sandbank_protocol::{CommandId, CommandSpec, Ending, FaultCode, Frame, StdinMode, StreamKind};
+use sandbank_protocol::{CommandId, CommandSpec, Ending, FaultCode, Frame, StreamKind};
 
 pub(crate) fn id(text: &str) -> CommandId {
     text.parse().unwrap()
 }
 
 pub(crate) fn spec(name: &str, argv: &[&str]) -> CommandSpec {
-    CommandSpec {
-        id: id(name),
-        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
-        env: Default::default(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
-        timeout_ms: None,
-        journal_bytes: None,
-        screen: false,
-        shell: None,
-    }
+    CommandSpec::new(id(name), argv.iter().map(|word| (*word).to_owned()).collect())
 }
 
 pub(crate) fn shell(name: &str, script: &str) -> CommandSpec {

@@ -8,10 +8,12 @@ use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sandbank_store::Store;
+use tokio_util::sync::CancellationToken;
 
 use super::framing;
 use super::host::{self, HostRule};
 use super::origin::{self, OriginRule};
+use super::revocation::{self, Revocations};
 use super::scope::{Access, Scope};
 use super::token::{self, Presented, Principal, Tokens};
 use crate::app::App;
@@ -26,8 +28,10 @@ pub(crate) struct Gate {
     hosts: HostRule,
     origins: OriginRule,
     pub(crate) tokens: Tokens,
+    pub(crate) revocations: Revocations,
     loopback_open: bool,
     workspace_open: bool,
+    tools_open: bool,
     access: AccessTable,
     rate: RateLimit,
     groups: GroupLimits,
@@ -42,6 +46,25 @@ pub(crate) struct Caller {
     pub(crate) host: Arc<str>,
     /// It has one that counts; nobody else may open what others keep.
     pub(crate) has_token: bool,
+    /// It may do everything.
+    pub(crate) is_admin: bool,
+    /// Of a token that can be revoked while it is used.
+    revoked: Option<CancellationToken>,
+}
+
+impl Caller {
+    /// Resolves when the token it came with is revoked.
+    pub(crate) async fn revoked(&self) {
+        cancelled(self.revoked.as_ref()).await;
+    }
+}
+
+/// Never resolves without a token that can be revoked.
+async fn cancelled(revoked: Option<&CancellationToken>) {
+    match revoked {
+        Some(revoked) => revoked.cancelled().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What a request's credentials prove.
@@ -68,12 +91,16 @@ impl Gate {
         configured.extend(admin.map(|token| ("configured-admin", Scope::Admin, token)));
         let api_key = settings.sessions.api_key.as_ref();
         configured.extend(api_key.map(|token| ("api-key", Scope::Sessions, token)));
+        let tools = auth.tools_token.as_ref();
+        configured.extend(tools.map(|token| ("tools", Scope::Tools, token)));
         Self {
             hosts: HostRule::new(auth.allowed_hosts.iter().chain(&settings.ports.public_host)),
             origins: OriginRule::new(&auth.allowed_origins),
             tokens: Tokens::new(&configured, store),
+            revocations: Revocations::default(),
             loopback_open: auth.loopback_open,
             workspace_open: settings.workspace.loopback_open,
+            tools_open: auth.loopback_open && tools_are_local(&settings.tools),
             access,
             rate: RateLimit::new(&settings.server),
             groups: GroupLimits::new(),
@@ -116,11 +143,16 @@ impl Gate {
         let local = connection.loopback_bind && host::is_loopback(host);
         local
             && match access {
-                Access::Sandboxd(_) => self.loopback_open,
+                Access::Sandboxd(_) | Access::Chat(_) => self.loopback_open,
                 Access::Workspace(_) => self.workspace_open,
+                Access::Tools(_) => self.tools_open,
                 Access::Public | Access::Token(_) | Access::Sessions(_) => false,
             }
     }
+}
+
+fn tools_are_local(tools: &sandbank_tools::Config) -> bool {
+    tools.enabled && tools.access == sandbank_tools::Access::Localhost
 }
 
 fn rejected(why: &str) -> ApiError {
@@ -136,6 +168,11 @@ fn forbidden(has: Scope, needed: Scope) -> ApiError {
         return ApiError::new(StatusCode::FORBIDDEN, "scope_too_small", message).with_hint(
             "use a token of this server; an admin makes scoped ones at POST /v1/tokens",
         );
+    }
+    if has == Scope::Tools {
+        let message = "REMCOCHAT_ADMIN_TOKEN is for the tools only";
+        return ApiError::new(StatusCode::FORBIDDEN, "scope_too_small", message)
+            .with_hint("use a token of this server");
     }
     let message = format!("this token's scope is {has:?}, the route needs {needed:?}");
     ApiError::new(StatusCode::FORBIDDEN, "scope_too_small", message)
@@ -159,15 +196,27 @@ pub(crate) async fn pass(
         Ok(origin) => origin,
         Err(refusal) => return refusal.into_response(),
     };
-    let mut response = match admit(&gate, &connection, &mut request).await {
+    let admitted = admit(&gate, &connection, &mut request).await;
+    let caller = request.extensions().get::<Caller>();
+    let revoked = caller.and_then(|caller| caller.revoked.clone());
+    let mut response = match admitted {
         Err(refusal) => refusal.into_response(),
         Ok(()) if origin::is_preflight(request.method(), request.headers()) => {
             let mut response = StatusCode::NO_CONTENT.into_response();
             origin::preflight(response.headers_mut());
             response
         }
-        Ok(()) => next.run(request).await,
+        Ok(()) => tokio::select! {
+            biased;
+            response = next.run(request) => response,
+            () = cancelled(revoked.as_ref()) => {
+                rejected("the token was revoked before the answer").into_response()
+            }
+        },
     };
+    if let Some(revoked) = revoked {
+        response = response.map(|body| revocation::cut_when(revoked, body));
+    }
     if let Some(origin) = origin {
         origin::allow(response.headers_mut(), origin);
     }
@@ -176,7 +225,7 @@ pub(crate) async fn pass(
 
 async fn admit(gate: &Gate, connection: &Connection, request: &mut Request) -> ApiResult<()> {
     let host = gate.hosts.check(request.headers(), request.uri(), connection)?;
-    let identity = gate.identity(request.headers()).await?;
+    let (identity, revoked) = identify(gate, request.headers()).await?;
     let key = match &identity {
         Identity::Known(principal) => RateKey::Token(principal.name.clone()),
         Identity::Anonymous | Identity::Malformed | Identity::Rejected => {
@@ -194,12 +243,37 @@ async fn admit(gate: &Gate, connection: &Connection, request: &mut Request) -> A
         }
     }
     let has_token = matches!(identity, Identity::Known(_));
+    let is_admin = matches!(&identity, Identity::Known(known) if known.scope == Scope::Admin);
     let name = match identity {
         Identity::Known(principal) => principal.name.into(),
         Identity::Anonymous | Identity::Malformed | Identity::Rejected => "loopback".into(),
     };
-    request.extensions_mut().insert(Caller { name, host: host.into(), has_token });
+    request.extensions_mut().insert(Caller {
+        name,
+        host: host.into(),
+        has_token,
+        is_admin,
+        revoked,
+    });
     Ok(())
+}
+
+/// Who it is, and what tells that it no longer is.
+async fn identify(
+    gate: &Gate,
+    headers: &HeaderMap,
+) -> ApiResult<(Identity, Option<CancellationToken>)> {
+    loop {
+        let times = gate.revocations.times();
+        let identity = gate.identity(headers).await?;
+        let Identity::Known(principal) = &identity else { return Ok((identity, None)) };
+        if !principal.revocable {
+            return Ok((identity, None));
+        }
+        if let Some(revoked) = gate.revocations.watch(&principal.name, times) {
+            return Ok((identity, Some(revoked)));
+        }
+    }
 }
 
 impl FromRequestParts<App> for Caller {

@@ -9,6 +9,7 @@ pub(crate) mod fuzzing;
 mod gate;
 mod host;
 mod origin;
+mod revocation;
 mod scope;
 pub(crate) mod token;
 mod token_file;

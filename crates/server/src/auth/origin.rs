@@ -11,8 +11,10 @@ use crate::error::{ApiError, ApiResult};
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const ALLOW_METHODS: &str = "GET, HEAD, POST, PUT, DELETE";
 const ALLOW_HEADERS: &str = "authorization, x-remcochat-admin-token, content-type, range, \
-                             if-range, if-none-match, last-event-id, x-request-id";
-const EXPOSE_HEADERS: &str = "x-request-id, content-range, etag, retry-after";
+                             if-range, if-none-match, last-event-id, x-request-id, \
+                             mcp-session-id, mcp-protocol-version, x-sandbank-session";
+const EXPOSE_HEADERS: &str = "x-request-id, content-range, etag, retry-after, mcp-session-id, \
+                              x-remcochat-bash-tools-enabled";
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OriginRule {

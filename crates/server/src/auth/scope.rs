@@ -8,6 +8,8 @@ pub(crate) enum Scope {
     /// The sessions' routes and no other: what they allow is bounded by the settings of sessions,
     /// which every other route would step around.
     Sessions,
+    /// The tools' routes and no other, for the same reason.
+    Tools,
     /// Look at everything, change nothing.
     ReadOnly,
     /// Make and use sandboxes.
@@ -29,6 +31,11 @@ pub(crate) enum Access {
     Sessions(Scope),
     /// A route of the workspace: a token, unless loopback is opened for it.
     Workspace(Scope),
+    /// A route of the tools: a token or theirs, unless they are for everybody on this machine. Their
+    /// own gates come after this one.
+    Tools(Scope),
+    /// The chat: a token or the tools', unless loopback is open.
+    Chat(Scope),
 }
 
 impl Access {
@@ -39,14 +46,17 @@ impl Access {
             Self::Sandboxd(scope)
             | Self::Token(scope)
             | Self::Sessions(scope)
-            | Self::Workspace(scope) => Some(scope),
+            | Self::Workspace(scope)
+            | Self::Tools(scope)
+            | Self::Chat(scope) => Some(scope),
         }
     }
 
     pub(crate) fn allows(self, scope: Scope) -> bool {
         match (self, scope) {
-            (Self::Sessions(_), Scope::Sessions) => true,
-            (_, Scope::Sessions) => self.needed().is_none(),
+            (Self::Sessions(_), Scope::Sessions)
+            | (Self::Tools(_) | Self::Chat(_), Scope::Tools) => true,
+            (_, Scope::Sessions | Scope::Tools) => self.needed().is_none(),
             (_, scope) => self.needed().is_none_or(|needed| scope >= needed),
         }
     }
@@ -65,6 +75,25 @@ impl From<TokenScope> for Scope {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tools_scope_passes_on_their_routes_only() {
+        use Scope::{Admin, ReadOnly, Sandbox, Sessions, Tools};
+        assert!(Access::Tools(Sandbox).allows(Tools) && Access::Public.allows(Tools));
+        assert!(
+            !Access::Tools(Sandbox).allows(Sessions) && !Access::Tools(Sandbox).allows(ReadOnly)
+        );
+        for needed in [ReadOnly, Sandbox, Admin] {
+            for access in [
+                Access::Token(needed),
+                Access::Sandboxd(needed),
+                Access::Sessions(needed),
+                Access::Workspace(needed),
+            ] {
+                assert!(!access.allows(Tools), "{access:?}");
+            }
+        }
+    }
 
     #[test]
     fn the_sessions_scope_passes_on_their_routes_only_and_others_by_size() {

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderValue, header};
-use sandbank_store::{Store, StoreError};
+use sandbank_store::{Store, StoreError, TokenRow};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -21,6 +21,8 @@ pub(crate) struct Principal {
     /// The token's name, for logs, post-mortems and rate limits. Never the token.
     pub(crate) name: String,
     pub(crate) scope: Scope,
+    /// It is one of the store's, which can be taken away at any time.
+    pub(crate) revocable: bool,
 }
 
 /// Tokens of the configuration are kept as hashes in memory, scoped ones in the store, where revoking one takes
@@ -33,7 +35,8 @@ pub(crate) struct Tokens {
 impl Tokens {
     pub(crate) fn new(configured: &[(&str, Scope, &Secret)], store: Store) -> Self {
         let hashed = |(name, scope, token): &(&str, Scope, &Secret)| {
-            (Principal { name: name.to_string(), scope: *scope }, hash(token.expose()))
+            let principal = Principal { name: name.to_string(), scope: *scope, revocable: false };
+            (principal, hash(token.expose()))
         };
         Self { configured: configured.iter().map(hashed).collect(), store }
     }
@@ -57,7 +60,9 @@ impl Tokens {
         }
         let row = self.store.tokens().find(&presented).await?;
         let row = row.filter(|row| bool::from(row.sha256.ct_eq(&presented)));
-        Ok(row.map(|row| Principal { name: row.name, scope: row.scope.into() }))
+        let principal =
+            |row: TokenRow| Principal { name: row.name, scope: row.scope.into(), revocable: true };
+        Ok(row.map(principal))
     }
 }
 

@@ -56,6 +56,11 @@ pub(super) const URL: Check = Check {
     accepts: |text| text.starts_with("http://") || text.starts_with("https://"),
 };
 
+pub(super) const RATIO: Check = Check {
+    allowed: "a number from 0 to 1, like 0.1",
+    accepts: |text| text.parse::<f64>().is_ok_and(|ratio| (0.0..=1.0).contains(&ratio)),
+};
+
 pub(super) const WORD: Check = Check {
     allowed: "a program or an argument, without control characters",
     accepts: |text| !text.is_empty() && !text.chars().any(char::is_control),

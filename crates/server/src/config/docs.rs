@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::sandkasten::NAMES;
 use super::setting::Setting;
-use super::table::{TABLE, WITHOUT_EFFECT};
+use super::table::{self, WITHOUT_EFFECT};
 
 const HEAD: &str = "\
 # Configuration
@@ -15,14 +15,15 @@ A value comes from the first of these that has it: the flag, the environment var
 configuration file, Sandkasten's configuration file, the default. The file is TOML, at `/etc/sandbank/config.toml` for root and
 `~/.config/sandbank/config.toml` for others, or where `--config` or `SANDBANK_CONFIG` says.
 Unknown keys and values out of range stop the daemon with exit code 64 and a message that names
-the source. An empty environment variable counts as unset.
+the source. An empty environment variable counts as unset. The section `app.bash_tools` is described in
+[tools.md](tools.md); what else is below `app` is other programs' and ignored.
 ";
 
 /// The whole page.
 pub fn markdown() -> String {
     let mut page = HEAD.to_owned();
     let mut section = "";
-    for setting in TABLE {
+    for setting in table::rows() {
         if setting.section() != section {
             section = setting.section();
             let _ = write!(page, "\n## {section}\n");
@@ -56,7 +57,7 @@ fn sandboxd_names() -> String {
         "\n## Names of sandboxd\n\nThe environment of a sandboxd daemon is understood:\n\n\
                     | sandboxd | here |\n|---|---|\n"
             .to_owned();
-    for setting in TABLE {
+    for setting in table::rows() {
         for alias in setting.aliases {
             let _ = writeln!(text, "| `{alias}` | `{}` |", setting.key);
         }

@@ -65,6 +65,35 @@ pub enum ConfigError {
     Workspace { origin: Origin, reason: String },
     #[error("{origin} cannot be used: {reason}")]
     Engines { origin: Origin, reason: String },
+    /// Each has its line.
+    #[error("{} settings cannot be used:\n  {}", .0.len(), lines(.0))]
+    Several(Vec<ConfigError>),
+    /// Every problem has its line.
+    #[error("the sections [app.bash_tools] and [app.chat] cannot be as {} has them:\n  {}", place(.path), .problems.join("\n  "))]
+    Tools { path: PathBuf, problems: Vec<String> },
+}
+
+impl ConfigError {
+    /// All of a section at once, so that nobody mends one to hear of the next.
+    pub(super) fn any(mut errors: Vec<Self>) -> Result<(), Self> {
+        match errors.len() {
+            0 => Ok(()),
+            1 => Err(errors.remove(0)),
+            _ => Err(Self::Several(errors)),
+        }
+    }
+}
+
+fn lines(errors: &[ConfigError]) -> String {
+    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n  ")
+}
+
+fn place(path: &std::path::Path) -> String {
+    match path.as_os_str().is_empty() {
+        true => "the environment".to_owned(),
+        false => path.display().to_string(),
+    }
 }
 
 fn did_you_mean(suggestion: Option<&str>) -> String {

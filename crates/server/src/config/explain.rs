@@ -8,7 +8,7 @@ use super::error::{ConfigError, Origin};
 use super::resolve::{Sources, resolve};
 use super::setting::{Kind, Preset, Setting, Value};
 use super::settings::data_dir;
-use super::table::TABLE;
+use super::table;
 
 /// One row of the table as it is in force.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub fn explain(sources: &Sources) -> Result<Vec<Explained>, ConfigError> {
         };
         Explained { setting, value, origin }
     };
-    Ok(TABLE.iter().map(row).collect())
+    Ok(table::rows().map(row).collect())
 }
 
 /// The file that would be read, whether or not it exists.
@@ -47,7 +47,7 @@ pub fn file_path(sources: &Sources) -> Option<PathBuf> {
 pub fn example() -> String {
     let mut text = "# Sandbank's configuration. Everything here is optional.\n".to_owned();
     let mut section = None;
-    for setting in TABLE {
+    for setting in table::rows() {
         let (heading, name) = match setting.key.split_once('.') {
             Some((heading, name)) => (Some(heading), name),
             None => (None, setting.key),
@@ -58,8 +58,18 @@ pub fn example() -> String {
         }
         let _ = write!(text, "\n# {}\n# {name} = {}\n", setting.help, in_file(setting));
     }
+    text.push_str(TOOLS);
     text
 }
+
+/// Its keys are read by another crate, which has their ranges.
+const TOOLS: &str = "
+[app.bash_tools]
+
+# A shell, files and URLs of a sandbox for a model: docs/tools.md has every key. They also need \
+REMCOCHAT_ENABLE_BASH_TOOL=1.
+# enabled = false
+";
 
 /// The default in the file's notation; for settings without one, a value of the right kind.
 fn in_file(setting: &Setting) -> String {
@@ -102,13 +112,13 @@ mod tests {
             .collect();
         let path = std::path::Path::new("example.toml");
         let values = super::super::file::parse(path, &uncommented.join("\n")).unwrap();
-        assert!(values.len() > TABLE.len() / 2);
+        assert!(values.len() > table::rows().count() / 2);
     }
 
     #[test]
     fn every_row_is_explained_with_its_origin() {
         let rows = explain(&Sources::default()).unwrap();
-        assert_eq!(rows.len(), TABLE.len());
+        assert_eq!(rows.len(), table::rows().count());
         let port = rows.iter().find(|row| row.setting.key == "server.port").unwrap();
         assert_eq!((&port.value, &port.origin), (&Some(Value::Integer(8080)), &Origin::Default));
     }

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use super::error::{ConfigError, Origin};
 use super::nearest::nearest;
 use super::setting::{Kind, Setting};
-use super::table::TABLE;
+use super::table;
 use crate::limits::MAX_CONFIG_FILE_BYTES;
+
+const APP: &str = "app";
 
 /// Values by key, in the notation that [`Setting::parse`] reads.
 pub(super) type FileValues = BTreeMap<&'static str, String>;
@@ -30,14 +32,29 @@ pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
     Ok(text)
 }
 
-pub(super) fn parse(path: &Path, text: &str) -> Result<FileValues, ConfigError> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+/// The section `app`, which is read by `tools.rs`.
+pub(super) fn app_section(path: &Path) -> Result<Option<toml::Table>, ConfigError> {
+    let app = table(path, &text(path)?)?.remove(APP);
+    Ok(app.and_then(|app| match app {
+        toml::Value::Table(section) => Some(section),
+        _ => None,
+    }))
+}
+
+fn table(path: &Path, text: &str) -> Result<toml::Table, ConfigError> {
+    text.parse().map_err(|error: toml::de::Error| {
         let detail = error.to_string().trim_end().replace('\n', " ");
         ConfigError::Syntax { path: path.to_owned(), detail }
-    })?;
+    })
+}
+
+pub(super) fn parse(path: &Path, text: &str) -> Result<FileValues, ConfigError> {
+    let table = table(path, text)?;
     let mut values = FileValues::new();
     for (name, value) in &table {
         match value {
+            // The tools' own, and other programs'.
+            toml::Value::Table(_) if name == APP => {}
             toml::Value::Table(section) => {
                 for (inner, value) in section {
                     add(&mut values, path, &format!("{name}.{inner}"), value)?;
@@ -55,8 +72,8 @@ fn add(
     key: &str,
     value: &toml::Value,
 ) -> Result<(), ConfigError> {
-    let Some(setting) = TABLE.iter().find(|setting| setting.key == key) else {
-        let suggestion = nearest(key, TABLE.iter().map(|setting| setting.key)).map(str::to_owned);
+    let Some(setting) = table::row(key) else {
+        let suggestion = nearest(key, table::rows().map(|setting| setting.key)).map(str::to_owned);
         return Err(ConfigError::UnknownKey {
             path: path.to_owned(),
             key: key.to_owned(),

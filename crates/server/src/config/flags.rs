@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::setting::{Kind, Setting};
-use super::table::TABLE;
+use super::table;
 
 const CONFIG: &str = "config";
 const SANDKASTEN_CONFIG: &str = "sandkasten-config";
@@ -26,8 +26,7 @@ impl ConfigFlags {
     /// As if the setting `key` had been given on the command line. For tests and embedders.
     #[must_use]
     pub fn with(mut self, key: &str, text: impl Into<String>) -> Self {
-        let setting = TABLE.iter().find(|setting| setting.key == key);
-        let setting = setting.expect("the key is one of the table's");
+        let setting = table::row(key).expect("the key is one of the table's");
         self.values.insert(setting.key, text.into());
         self
     }
@@ -46,7 +45,7 @@ impl clap::Args for ConfigFlags {
             .value_parser(clap::value_parser!(PathBuf))
             .help("Sandkasten's YAML file, below all of Sandbank's own settings [env: SANDBANK_SANDKASTEN_CONFIG] [default: /etc/sandkasten/sandkasten.yaml for root, where it exists]");
         let command = command.arg(config).arg(sandkasten);
-        TABLE.iter().filter_map(argument).fold(command, Command::arg)
+        table::rows().filter_map(argument).fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -61,7 +60,7 @@ impl clap::FromArgMatches for ConfigFlags {
             sandkasten_config: matches.get_one(SANDKASTEN_CONFIG).cloned(),
             ..Self::default()
         };
-        for setting in TABLE.iter().filter(|setting| setting.flag.is_some()) {
+        for setting in table::rows().filter(|setting| setting.flag.is_some()) {
             if let Some(words) = matches.get_many::<String>(setting.key) {
                 let words: Vec<&str> = words.map(String::as_str).collect();
                 flags.values.insert(setting.key, words.join(","));

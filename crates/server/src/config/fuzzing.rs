@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{file, sandkasten};
+use super::{file, sandkasten, table};
 
 pub(crate) fn file(path: &Path, text: &str) {
     match file::parse(path, text) {
         Ok(values) => {
             for (key, text) in &values {
-                let setting = super::TABLE.iter().find(|setting| setting.key == *key);
+                let setting = table::row(key);
                 let _ = setting.expect("only known keys are read").parse(text);
             }
         }

@@ -2,9 +2,11 @@
 //! `--help` and `docs/configuration.md`.
 //!
 //! Nothing else in the daemon reads the environment, but for Docker's own names, which the Docker
-//! engine follows as the Docker CLI does. Values are checked here, once; what comes
+//! engine follows as the Docker CLI does, and OpenTelemetry's finer ones, which its library does. Values are checked here, once; what comes
 //! out is typed.
 
+mod app;
+mod chat;
 mod checks;
 mod docs;
 mod engines;
@@ -24,8 +26,10 @@ mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod workspace;
 
+pub use app::{ExplainedApp, explain_app};
 pub use docs::markdown;
 pub use engines::EngineKind;
 pub use error::{ConfigError, Origin};
@@ -38,7 +42,7 @@ pub use setting::{Check, Kind, Preset, Setting, Value};
 pub use settings::{
     AuthSettings, DiskQuota, DockerSettings, ImageSettings, LogFormat, LogSettings,
     NetworkSettings, PortSettings, SandboxSettings, ServerSettings, SessionSettings, Settings,
-    StorageKind, StorageSettings, load,
+    StorageKind, StorageSettings, TraceEndpoint, TraceSettings, load,
 };
-pub use table::{TABLE, WITHOUT_EFFECT};
+pub use table::{WITHOUT_EFFECT, rows};
 pub use workspace::{WorkspaceMode, WorkspaceSettings};

@@ -11,7 +11,7 @@ use super::flags::ConfigFlags;
 use super::nearest::nearest;
 use super::sandkasten::{self, Sandkasten};
 use super::setting::{Preset, Setting, Value};
-use super::table::{TABLE, WITHOUT_EFFECT};
+use super::table::{self, WITHOUT_EFFECT};
 
 const SANDKASTEN_FILE: &str = "/etc/sandkasten/sandkasten.yaml";
 
@@ -25,6 +25,8 @@ pub struct Sources {
     pub flags: ConfigFlags,
     pub env: BTreeMap<OsString, OsString>,
     pub is_root: bool,
+    /// Of a command that looks for a daemon: what only a daemon does is not read.
+    pub is_client: bool,
     /// Sandkasten's file that is read where none is named; none for a client.
     pub sandkasten_file: Option<PathBuf>,
     /// Where a daemon is started: a file of Sandkasten's that lies there is told of and not read.
@@ -43,14 +45,16 @@ impl Sources {
     pub fn of_this_process(flags: ConfigFlags) -> Self {
         let client = Self::of_a_client();
         let sandkasten_file = client.is_root.then(|| SANDKASTEN_FILE.into());
-        Self { flags, sandkasten_file, directory: std::env::current_dir().ok(), ..client }
+        let directory = std::env::current_dir().ok();
+        Self { flags, sandkasten_file, directory, is_client: false, ..client }
     }
 
     /// Of a command that looks for a daemon: of Sandkasten's files it reads only one that the
     /// environment names, because the file says whom to send a token to.
     pub fn of_a_client() -> Self {
         let env = std::env::vars_os().collect();
-        Self { env, is_root: rustix::process::geteuid().is_root(), ..Self::default() }
+        let is_root = rustix::process::geteuid().is_root();
+        Self { env, is_root, is_client: true, ..Self::default() }
     }
 
     /// The variable's text; empty counts as unset, because compose files pass empty ones on.
@@ -68,14 +72,13 @@ impl Sources {
         self.flags.config.clone().or_else(|| self.env("SANDBANK_CONFIG").map(Into::into))
     }
 
+    /// The file that is read: one that is named, or the usual one where it is there.
+    pub(super) fn existing_file(&self) -> Option<PathBuf> {
+        self.named_file().or_else(|| self.usual_file().filter(|path| path.exists()))
+    }
+
     fn file(&self) -> Result<Option<(PathBuf, FileValues)>, ConfigError> {
-        let path = match self.named_file() {
-            Some(path) => path,
-            None => match self.usual_file() {
-                Some(path) if path.exists() => path,
-                _ => return Ok(None),
-            },
-        };
+        let Some(path) = self.existing_file() else { return Ok(None) };
         let values = file::read(&path)?;
         Ok(Some((path, values)))
     }
@@ -95,17 +98,22 @@ pub(super) fn resolve(sources: &Sources) -> Result<Resolved, ConfigError> {
     let mut foreign = sandkasten::read(sources)?;
     let mut resolved = Resolved { values: BTreeMap::new(), notices: notices(sources) };
     resolved.notices.append(&mut foreign.notices);
-    for setting in TABLE {
-        if let Some((text, origin)) = find(setting, sources, file.as_ref(), &foreign) {
-            let value = setting.parse(&text).ok_or_else(|| ConfigError::Invalid {
-                origin: origin.clone(),
+    let mut wrong = Vec::new();
+    for setting in table::rows() {
+        let Some((text, origin)) = find(setting, sources, file.as_ref(), &foreign) else {
+            continue;
+        };
+        match setting.parse(&text) {
+            Some(value) => drop(resolved.values.insert(setting.key, (value, origin))),
+            None => wrong.push(ConfigError::Invalid {
+                origin,
                 value: setting.shown(&text),
                 allowed: setting.allowed(),
                 default: setting.default_text(),
-            })?;
-            resolved.values.insert(setting.key, (value, origin));
+            }),
         }
     }
+    ConfigError::any(wrong)?;
     Ok(resolved)
 }
 
@@ -146,8 +154,9 @@ fn notices(sources: &Sources) -> Vec<String> {
         .iter()
         .filter(|name| sources.env(name).is_some())
         .map(|name| format!("{name} is set, but has no effect here"));
-    let known =
-        || TABLE.iter().flat_map(|row| std::iter::once(row.env).chain(row.aliases.iter().copied()));
+    let known = || {
+        table::rows().flat_map(|row| std::iter::once(row.env).chain(row.aliases.iter().copied()))
+    };
     let names = sources.env.keys().filter_map(|name| name.to_str());
     let ours = names.filter(|name| name.starts_with("SANDBANK_") || name.starts_with("SANDBOXD_"));
     let slips = ours
@@ -162,7 +171,7 @@ fn notices(sources: &Sources) -> Vec<String> {
 
 impl Resolved {
     fn value(&self, key: &str) -> Option<&Value> {
-        debug_assert!(TABLE.iter().any(|setting| setting.key == key), "no setting {key}");
+        debug_assert!(table::row(key).is_some(), "no setting {key}");
         self.values.get(key).map(|(value, _)| value)
     }
 

@@ -13,6 +13,7 @@ use super::error::ConfigError;
 use super::pool::{self, ReadyMachines};
 use super::resolve::{Resolved, Sources, resolve};
 use super::secret::Secret;
+use super::tools;
 use super::workspace::{self, WorkspaceSettings};
 
 const MIB: u64 = 1 << 20;
@@ -32,6 +33,10 @@ pub struct Settings {
     pub sandboxes: SandboxSettings,
     pub sessions: SessionSettings,
     pub workspace: WorkspaceSettings,
+    /// What a model is given.
+    pub tools: sandbank_tools::Config,
+    /// Which model chats are with.
+    pub chat: Option<sandbank_chat::ModelSettings>,
     pub ports: PortSettings,
     pub storage: StorageSettings,
     pub network: NetworkSettings,
@@ -39,6 +44,8 @@ pub struct Settings {
     /// Controls that may be weaker or missing.
     pub allow_weaker: Vec<Control>,
     pub log: LogSettings,
+    /// None: no spans.
+    pub traces: Option<TraceSettings>,
     /// Remarks for the log: settings without effect, likely slips, weak choices.
     pub notices: Vec<String>,
 }
@@ -70,6 +77,8 @@ pub struct ServerSettings {
 #[derive(Debug, Clone)]
 pub struct AuthSettings {
     pub admin_token: Option<Secret>,
+    /// Opens the tools' routes and no others.
+    pub tools_token: Option<Secret>,
     pub loopback_open: bool,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
@@ -182,6 +191,31 @@ pub struct LogSettings {
     pub filter: String,
 }
 
+/// As OpenTelemetry's variables say it.
+#[derive(Debug, Clone)]
+pub struct TraceSettings {
+    pub endpoint: TraceEndpoint,
+    pub headers: Option<Secret>,
+    pub service_name: String,
+    pub sampler: String,
+    pub sampler_arg: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TraceEndpoint {
+    /// A collector, which has a path for them.
+    Collector(String),
+    /// The address itself.
+    Exact(String),
+}
+
+impl TraceEndpoint {
+    /// The more particular variable counts; none where neither is set.
+    pub fn of(collector: Option<String>, exact: Option<String>) -> Option<Self> {
+        exact.map(Self::Exact).or_else(|| collector.map(Self::Collector))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     Auto,
@@ -193,13 +227,17 @@ pub enum LogFormat {
 pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
     let mut table = resolve(sources)?;
     let server = server(&table);
-    let auth = auth(&table);
+    let (engine, other_engines) = engines::read(&table)?;
+    let (tools, tools_token, chat) = tools::read(sources, engine, &other_engines)?;
+    let auth = AuthSettings { tools_token, ..auth(&table) };
     let mut notices = std::mem::take(&mut table.notices);
     let sessions = sessions(&table);
-    let (engine, other_engines) = engines::read(&table)?;
     let sandboxes = sandboxes(&table, engine, &other_engines)?;
+    let workspace = workspace::read(&table)?;
+    notices.extend(workspace.notice());
     let tokens = [("admin token", &auth.admin_token), ("API key", &sessions.api_key)];
     notices.extend(tokens.iter().filter_map(|(name, token)| weak_token(&server, name, token)));
+    notices.extend(tools.notices.iter().cloned());
     Ok(Settings {
         data_dir: data_dir(&table, sources)?,
         engine,
@@ -210,7 +248,9 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
         auth,
         sandboxes,
         sessions,
-        workspace: workspace::read(&table)?,
+        workspace,
+        tools,
+        chat,
         storage: storage(&table),
         network: NetworkSettings {
             subnet: table.text("network.subnet").expect("has a default").to_owned(),
@@ -223,6 +263,7 @@ pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
         },
         allow_weaker: allow_weaker(&table)?,
         log: log(&table),
+        traces: traces(&table),
         notices,
     })
 }
@@ -259,6 +300,7 @@ fn server(table: &Resolved) -> ServerSettings {
 fn auth(table: &Resolved) -> AuthSettings {
     AuthSettings {
         admin_token: table.secret("auth.admin_token"),
+        tools_token: None,
         loopback_open: table.switch("auth.loopback_open"),
         allowed_hosts: table.list("auth.allowed_hosts"),
         allowed_origins: table.list("auth.allowed_origins"),
@@ -376,6 +418,17 @@ fn allow_weaker(table: &Resolved) -> Result<Vec<Control>, ConfigError> {
 fn known_variants(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split_once("expected one of ").map_or(text.clone(), |(_, names)| names.to_owned())
+}
+
+fn traces(table: &Resolved) -> Option<TraceSettings> {
+    let text = |key| table.text(key).map(str::to_owned);
+    Some(TraceSettings {
+        endpoint: TraceEndpoint::of(text("traces.endpoint"), text("traces.url"))?,
+        headers: table.secret("traces.headers"),
+        service_name: text("traces.service_name").expect("has a default"),
+        sampler: text("traces.sampler").expect("has a default"),
+        sampler_arg: text("traces.sampler_arg"),
+    })
 }
 
 fn log(table: &Resolved) -> LogSettings {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::IpAddr;
+use std::path::Path;
 
 use clap::{Args, FromArgMatches};
 use sandbank_engine::Control;
@@ -197,7 +198,7 @@ fn secrets_never_show_and_have_no_flag() {
     assert!(!format!("{settings:?}").contains("hunter2"));
     let (_dir, sources) = with_file("[auth]\nadmin_token = [\"hunter2\"]");
     assert!(!error(&sources).contains("hunter2"), "{}", error(&sources));
-    let secrets = TABLE.iter().filter(|row| matches!(row.kind, Kind::Secret));
+    let secrets = rows().filter(|row| matches!(row.kind, Kind::Secret));
     assert!(secrets.into_iter().all(|row| row.flag.is_none()));
 }
 
@@ -209,10 +210,123 @@ fn a_short_token_on_an_open_bind_is_noticed() {
 }
 
 #[test]
+fn a_workspace_setting_that_is_missing_or_contradicts_is_one_line_with_its_name_and_a_fix() {
+    let remote = ("WORKSPACE_MODE", "remote");
+    let url = ("SANDBANK_WORKSPACE_SERVICE_URL", "https://box:8787");
+    let secret = ("SANDBANK_WORKSPACE_SERVICE_SECRET_FILE", "/etc/secret");
+    let authorities = ("SANDBANK_WORKSPACE_SERVICE_AUTHORITIES", "/etc/ca.pem");
+    let allowed = ("SANDBANK_WORKSPACE_SERVICE_ALLOWED", "box:8787");
+    let plain = ("SANDBANK_WORKSPACE_SERVICE_URL", "http://box:8787");
+    let tenants = ("MULTI_TENANT", "true");
+    let bound = ("AUTH_IDENTITY_BINDING_ENABLED", "true");
+    let open = ("SANDBANK_WORKSPACE_LOOPBACK_OPEN", "true");
+    let right = load(&with_env(&[remote, url, secret, authorities, allowed])).unwrap().workspace;
+    assert_eq!(right.service_authorities.as_deref(), Some(Path::new("/etc/ca.pem")));
+    assert_eq!(right.service_allowed.as_deref(), Some("box:8787"));
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
+    let cases: &[Case<'_>] = &[
+        (&[("WORKSPACE_MODE", "local")], "WORKSPACE_MODE", "SANDBANK_WORKSPACE_ROOT"),
+        (&[remote, secret], "WORKSPACE_MODE", "SANDBANK_WORKSPACE_SERVICE_URL"),
+        (&[remote, url], "WORKSPACE_MODE", "SANDBANK_WORKSPACE_SERVICE_SECRET_FILE"),
+        (&[remote, plain, secret, authorities], authorities.0, "https://"),
+        (&[url], url.0, "WORKSPACE_MODE=remote"),
+        (&[("WORKSPACE_MODE", "sandbox"), authorities], authorities.0, "leave it out"),
+        (&[("WORKSPACE_MODE", "sandbox"), allowed], allowed.0, "WORKSPACE_MODE=remote"),
+        (&[remote, ("SANDBANK_WORKSPACE_SERVICE_URL", "box"), secret], url.0, "http://host:port"),
+        (&[remote, url, secret, (authorities.0, "ca.pem")], authorities.0, "an absolute path"),
+        (&[tenants], "MULTI_TENANT", "AUTH_IDENTITY_BINDING_ENABLED=true"),
+        (&[bound, open], open.0, "AUTH_IDENTITY_BINDING_ENABLED"),
+        (&[("ROUTE_BY_USER", "true")], "ROUTE_BY_USER", "start one for each user"),
+        (&[("CORS_ORIGINS", "*")], "CORS_ORIGINS", "a list of"),
+        (
+            &[(
+                "SANDBANK_PREVIOUS_SESSION_TOKEN_SECRET",
+                "a secret of thirty-two characters or so",
+            )],
+            "SANDBANK_PREVIOUS_SESSION_TOKEN_SECRET",
+            "SESSION_TOKEN_SECRET",
+        ),
+        (&[("SESSION_TOKEN_SECRET", "short")], "SESSION_TOKEN_SECRET", "at least 32"),
+        (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "c:4318")], "OTEL_EXPORTER_OTLP_ENDPOINT", "http://"),
+        (
+            &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "c:4318")],
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "http://",
+        ),
+        (&[("OTEL_TRACES_SAMPLER", "some")], "OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+        (&[("OTEL_TRACES_SAMPLER_ARG", "7")], "OTEL_TRACES_SAMPLER_ARG", "from 0 to 1"),
+    ];
+    for (given, name, fix) in cases {
+        let said = error(&with_env(given));
+        assert!(said.contains(name) && said.contains(fix), "{given:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let said = error(&with_env(&[
+        ("WORKSPACE_MODE", "remote"),
+        ("MULTI_TENANT", "true"),
+        ("SESSION_TOKEN_SECRET", "short"),
+    ]));
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines[0], "4 settings cannot be used:", "{said}");
+    for (line, fix) in lines[1..].iter().zip([
+        "SANDBANK_WORKSPACE_SERVICE_URL",
+        "SANDBANK_WORKSPACE_SERVICE_SECRET_FILE",
+        "AUTH_IDENTITY_BINDING_ENABLED=true",
+        "at least 32",
+    ]) {
+        assert!(line.contains(fix), "{fix} is not in {line:?}");
+    }
+    let said = error(&with_env(&[("SANDBANK_PORT", "x"), ("SANDBANK_LOOPBACK_OPEN", "maybe")]));
+    assert_eq!(said.lines().count(), 3, "{said}");
+}
+
+#[test]
+fn the_more_particular_address_of_traces_counts() {
+    let endpoint =
+        |env: &[(&str, &str)]| load(&with_env(env)).unwrap().traces.map(|traces| traces.endpoint);
+    let collector = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318");
+    let exact = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t:1/here");
+    assert_eq!(endpoint(&[]), None);
+    assert_eq!(endpoint(&[collector]), Some(TraceEndpoint::Collector(collector.1.into())));
+    for both in [&[exact][..], &[collector, exact]] {
+        assert_eq!(endpoint(both), Some(TraceEndpoint::Exact(exact.1.into())));
+    }
+}
+
+#[test]
+fn plain_http_to_a_service_on_another_machine_is_noticed() {
+    let notices = |url| {
+        let env = [
+            ("WORKSPACE_MODE", "remote"),
+            ("SANDBANK_WORKSPACE_SERVICE_URL", url),
+            ("SANDBANK_WORKSPACE_SERVICE_SECRET_FILE", "/etc/secret"),
+        ];
+        load(&with_env(&env)).unwrap().notices
+    };
+    for far in ["http://10.0.0.7:8787", "http://box", "http://[2001:db8::1]:1/base"] {
+        let said = notices(far);
+        assert!(said.len() == 1 && said[0].contains("SANDBANK_WORKSPACE_SERVICE_URL"), "{said:?}");
+    }
+    for fine in ["http://127.0.0.1:8787", "http://localhost:1", "http://[::1]:1", "https://box"] {
+        assert_eq!(notices(fine), Vec::<String>::new(), "{fine}");
+    }
+}
+
+#[test]
 fn names_in_the_table_are_unique_and_regular() {
     let mut seen = BTreeSet::new();
-    for row in TABLE {
-        assert!(row.env.starts_with("SANDBANK_"), "{}", row.env);
+    for row in rows() {
+        let ours = row.env.starts_with("SANDBANK_");
+        // What OpenTelemetry calls it everywhere.
+        assert!(
+            ours || row.key.starts_with("traces.") && row.env.starts_with("OTEL_"),
+            "{}",
+            row.env
+        );
         assert!(row.help.ends_with('.'), "{}", row.key);
         let flag = row.flag.map(|flag| format!("--{flag}"));
         let others = row.aliases.iter().copied().map(str::to_owned);

@@ -1,11 +1,16 @@
 //! Wire protocols. Each translates; none decides.
 
+mod chat;
+mod mcp;
 pub(crate) mod reserved_keys;
 pub(crate) mod sandboxd;
 pub(crate) mod sessions;
+mod tools;
 mod workspace;
 
+pub(crate) use mcp::McpSessions;
 pub(crate) use sessions::pool_entries as session_pool;
+pub(crate) use tools::{build as build_tools, mark as mark_tools};
 pub(crate) use workspace::{
     Group, GroupLimits, Measured, Sessions as WorkspaceSessions, find_sessions, measure,
     place_error,
@@ -18,7 +23,8 @@ use crate::routes::Routes;
 
 /// Every route of every dialect.
 pub(crate) fn routes(routes: Routes) -> Routes {
-    workspace::routes(sessions::routes(sandboxd::routes(routes)))
+    let routes = workspace::routes(sessions::routes(sandboxd::routes(routes)));
+    mcp::routes(chat::routes(tools::routes(routes)))
 }
 
 /// Whose clients read the answers of a path; it decides how errors look, also those that are made
@@ -29,12 +35,15 @@ pub(crate) enum Dialect {
     Own,
     Sessions,
     Workspace,
+    Tools,
 }
 
 impl Dialect {
     pub(crate) fn of(path: &str) -> Self {
         if sessions::is_ours(path) {
             Self::Sessions
+        } else if tools::is_ours(path) || chat::is_ours(path) {
+            Self::Tools
         } else if workspace::is_ours(path) {
             Self::Workspace
         } else {
@@ -45,9 +54,9 @@ impl Dialect {
     /// The finished answer.
     pub(crate) fn render(self, error: &ApiError, request_id: &str) -> Response {
         match self {
-            Self::Own => error.render(request_id),
-            Self::Sessions => sessions::render(error, request_id),
-            Self::Workspace => workspace::render(error, request_id),
+            Self::Own | Self::Tools => error.render(request_id),
+            Self::Sessions => sessions::render(error),
+            Self::Workspace => workspace::render(error),
         }
     }
 
@@ -56,7 +65,7 @@ impl Dialect {
             // sandboxd knows only paths that are there and paths that are not.
             Self::Own => ApiError::route_not_found(),
             Self::Sessions => sessions::method_not_allowed(),
-            Self::Workspace => workspace::method_not_allowed(),
+            Self::Workspace | Self::Tools => workspace::method_not_allowed(),
         }
     }
 }

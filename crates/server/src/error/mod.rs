@@ -123,7 +123,12 @@ impl ApiError {
 
     /// The finished answer.
     pub(crate) fn render(&self, request_id: &str) -> Response {
-        let body = serde_json::to_vec(&self.body(request_id)).expect("plain data");
+        self.answer(&self.body(request_id))
+    }
+
+    /// The same with a dialect's own body.
+    pub(crate) fn answer(&self, body: &impl Serialize) -> Response {
+        let body = serde_json::to_vec(body).expect("plain data");
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, crate::reply::JSON);

@@ -3,6 +3,7 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
 use sandbank_engine::SandboxId;
+use sandbank_orchestrator::SandboxKey;
 use sandbank_protocol::CommandId;
 
 use crate::app::App;
@@ -19,11 +20,18 @@ impl Segments {
         found.map(|(_, value)| value).ok_or_else(ApiError::route_not_found)
     }
 
-    fn sandbox(&self, parts: &Parts, app: &App) -> ApiResult<SandboxId> {
+    async fn sandbox(&self, parts: &Parts, app: &App) -> ApiResult<SandboxId> {
         let id = self.get("id")?.parse().map_err(|_| ApiError::sandbox_not_found())?;
         let caller = parts.extensions.get::<Caller>().ok_or_else(ApiError::internal)?;
         if !caller.has_token && is_kept_from_strangers(app, &id) {
             return Err(ApiError::unauthorized());
+        }
+        // What is left of one that has ended is no more for everybody than it was itself.
+        if is_bound(app, caller)
+            && let Some(key) = app.orchestrator().key_of(&id).await?
+            && is_hidden(app, caller, &key)
+        {
+            return Err(ApiError::sandbox_not_found());
         }
         Ok(id)
     }
@@ -34,6 +42,16 @@ impl Segments {
 fn is_kept_from_strangers(app: &App, id: &SandboxId) -> bool {
     let Some((key, workspace)) = app.orchestrator().ownership(id) else { return false };
     workspace.is_some() || reserved_keys::is_reserved(&key)
+}
+
+/// Sessions in it are bound to their users; whoever has its commands has everybody's.
+pub(crate) fn is_hidden(app: &App, caller: &Caller, key: &SandboxKey) -> bool {
+    is_bound(app, caller) && key.as_str().starts_with(reserved_keys::WORKSPACE_UI)
+}
+
+/// Whether there is anything that is not for this caller.
+pub(crate) fn is_bound(app: &App, caller: &Caller) -> bool {
+    !caller.is_admin && app.settings().workspace.identity_binding
 }
 
 impl FromRequestParts<App> for Segments {
@@ -52,7 +70,8 @@ impl FromRequestParts<App> for SandboxPath {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        Segments::from_request_parts(parts, app).await?.sandbox(parts, app).map(Self)
+        let segments = Segments::from_request_parts(parts, app).await?;
+        segments.sandbox(parts, app).await.map(Self)
     }
 }
 
@@ -70,6 +89,6 @@ impl FromRequestParts<App> for CommandPath {
         let segments = Segments::from_request_parts(parts, app).await?;
         let command = segments.get("commandId")?.parse();
         let command = command.map_err(|_| ApiError::not_found("command_not_found"))?;
-        Ok(Self { sandbox: segments.sandbox(parts, app)?, command })
+        Ok(Self { sandbox: segments.sandbox(parts, app).await?, command })
     }
 }

@@ -9,6 +9,6 @@ mod unique_keys;
 mod upload;
 
 pub(crate) use body::{Loose, Once, Strict, Whole, bad_json, read_whole};
-pub(crate) use ids::{CommandPath, SandboxPath, Segments};
+pub(crate) use ids::{CommandPath, SandboxPath, Segments, is_bound, is_hidden};
 pub(crate) use query::Query;
 pub(crate) use upload::Upload;

@@ -2,6 +2,9 @@
 
 use sandbank_channel::ChannelError;
 
+/// To whoever came with a token that was revoked meanwhile.
+pub(crate) const REVOKED: &str = "the token was revoked";
+
 /// What fits into a close frame beside the code.
 const MAX_REASON_BYTES: usize = 123;
 
@@ -23,6 +26,8 @@ pub(crate) enum Closing {
     InputClosed,
     /// The sandbox does not answer.
     Unreachable,
+    /// The token that it was opened with is no more.
+    Revoked,
 }
 
 impl Closing {
@@ -36,6 +41,7 @@ impl Closing {
             Self::Internal(_) => 1011,
             Self::ShuttingDown => 1012,
             Self::Misunderstood(_) => 4400,
+            Self::Revoked => 4401,
             Self::Unresponsive => 4408,
             Self::InputClosed => 4410,
             Self::InputOverflow => 4413,
@@ -53,6 +59,7 @@ impl Closing {
             Self::InputOverflow => "more was typed than the program takes",
             Self::InputClosed => "the program takes no more input",
             Self::Unreachable => "the sandbox does not answer",
+            Self::Revoked => REVOKED,
         };
         text[..text.floor_char_boundary(MAX_REASON_BYTES)].to_owned()
     }

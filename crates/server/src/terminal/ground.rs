@@ -19,9 +19,9 @@ pub(crate) enum Ground {
 }
 
 /// The runner, held: a sandbox is busy meanwhile.
-pub(super) enum Hold {
+pub(crate) enum Hold {
     Sandbox(Attached),
-    Elsewhere(Arc<dyn Place>, #[expect(dead_code, reason = "held for as long as this lives")] Held),
+    Elsewhere(Arc<dyn Place>, Held),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -42,8 +42,15 @@ impl Ground {
 }
 
 impl Hold {
+    pub(crate) fn ground(&self) -> Ground {
+        match self {
+            Self::Sandbox(attached) => Ground::Sandbox(attached.sandbox_id().clone()),
+            Self::Elsewhere(place, _) => Ground::Elsewhere(place.clone()),
+        }
+    }
+
     /// Makes an idempotent call, again when the connection broke.
-    pub(super) async fn run<T, F, A>(&self, call: F) -> Result<T, GroundError>
+    pub(crate) async fn run<T, F, A>(&self, call: F) -> Result<T, GroundError>
     where
         T: Send,
         F: Fn(RunnerClient) -> A + Send + Sync,

@@ -22,8 +22,7 @@ use crate::dialects::sandboxd::reconnect::Retry;
 use crate::error::{ApiError, ApiResult};
 use crate::streams::StreamPermit;
 use closing::Closing;
-use ground::Hold;
-pub(crate) use ground::{Ground, GroundError};
+pub(crate) use ground::{Ground, GroundError, Hold};
 pub(crate) use hands::Hands;
 
 /// Where a viewer begins.

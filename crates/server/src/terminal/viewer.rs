@@ -9,16 +9,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{FutureExt, SinkExt, StreamExt};
 use sandbank_protocol::PtySize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::closing::Closing;
 use super::{Hands, Shown, Terminal};
+use crate::auth::Caller;
 use crate::limits::{
-    MAX_TYPED_AHEAD_BYTES, MAX_TYPED_AT_ONCE_BYTES, VIEWER_CLOSE_PATIENCE, VIEWER_PATIENCE,
-    VIEWER_PING, VIEWER_PONG_DEADLINE, VIEWER_REPLIES,
+    MAX_TYPED_AHEAD_BYTES, MAX_TYPED_AT_ONCE_BYTES, TYPED_MESSAGE_BYTES, VIEWER_CLOSE_PATIENCE,
+    VIEWER_PATIENCE, VIEWER_PING, VIEWER_PONG_DEADLINE, VIEWER_REPLIES,
 };
 
 /// How a dialect writes and reads the frames of a viewer.
@@ -67,6 +68,22 @@ pub(crate) enum Asked {
     Ping,
 }
 
+/// How a connection ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Parting {
+    /// The viewer said that it goes.
+    Left,
+    /// It was gone without a word.
+    Gone,
+    Closed(Closing),
+}
+
+impl Parting {
+    pub(crate) fn is_sudden(&self) -> bool {
+        matches!(self, Self::Gone | Self::Closed(Closing::Unresponsive))
+    }
+}
+
 /// Answers to what came in, on their way out.
 enum Reply {
     Pong,
@@ -79,26 +96,35 @@ struct Typed {
     bytes: AtomicUsize,
 }
 
+impl Typed {
+    /// Also of a message with nothing in it, which has its place in the queue.
+    fn cost(bytes: &Bytes) -> usize {
+        bytes.len() + TYPED_MESSAGE_BYTES
+    }
+}
+
 /// Until one side has enough.
 pub(crate) async fn view(
     socket: WebSocket,
     mut terminal: Terminal,
     hands: Hands,
     spelling: impl Spelling,
-) {
+    caller: &Caller,
+) -> Parting {
     let (mut sink, mut source) = socket.split();
     let (spelling, hands, typed) = (&spelling, &hands, &Typed::default());
     let (replies, to_send) = mpsc::channel(VIEWER_REPLIES);
     let (typing, to_write) = mpsc::unbounded_channel();
-    let closing = tokio::select! {
-        closing = show(&mut sink, &mut terminal, to_send, spelling) => Some(closing),
-        closing = hear(&mut source, hands, typing, typed, replies, spelling) => closing,
-        closing = write(hands, to_write, typed) => Some(closing),
+    let parting = tokio::select! {
+        closing = show(&mut sink, &mut terminal, to_send, spelling) => Parting::Closed(closing),
+        parting = hear(&mut source, hands, typing, typed, replies, spelling) => parting,
+        closing = write(hands, to_write, typed) => Parting::Closed(closing),
+        () = caller.revoked() => Parting::Closed(Closing::Revoked),
     };
-    let Some(closing) = closing else { return };
+    let Parting::Closed(closing) = &parting else { return parting };
     tracing::debug!(?closing, "a viewer is let go");
-    let code = spelling.close_code(&closing);
-    let frame = CloseFrame { code, reason: spelling.close_reason(&closing).into() };
+    let code = spelling.close_code(closing);
+    let frame = CloseFrame { code, reason: spelling.close_reason(closing).into() };
     let _ = timeout(VIEWER_CLOSE_PATIENCE, async {
         // Until it has read all of it: what is closed with something unread is reset.
         if sink.send(Message::Close(Some(frame))).await.is_ok() {
@@ -106,6 +132,7 @@ pub(crate) async fn view(
         }
     })
     .await;
+    parting
 }
 
 async fn show(
@@ -153,7 +180,6 @@ async fn show(
     }
 }
 
-/// None when the viewer has gone by itself.
 async fn hear(
     source: &mut SplitStream<WebSocket>,
     hands: &Hands,
@@ -161,27 +187,42 @@ async fn hear(
     typed: &Typed,
     replies: mpsc::Sender<Reply>,
     spelling: &impl Spelling,
-) -> Option<Closing> {
+) -> Parting {
+    let mut read_ahead = None;
     loop {
-        // A viewer that says nothing answers a ping at least.
-        let message = match timeout(VIEWER_PING + VIEWER_PONG_DEADLINE, source.next()).await {
-            Err(_) => return Some(Closing::Unresponsive),
-            Ok(None | Some(Err(_)) | Some(Ok(Message::Close(_)))) => return None,
-            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
-            Ok(Some(Ok(message))) => message,
+        let asked = match read_ahead.take() {
+            Some(asked) => asked,
+            // A viewer that says nothing answers a ping at least.
+            None => match timeout(VIEWER_PING + VIEWER_PONG_DEADLINE, source.next()).await {
+                Err(_) => return Parting::Closed(Closing::Unresponsive),
+                Ok(message) => read(message, spelling),
+            },
         };
-        let done = match spelling.heard(message) {
-            Err(why) => return Some(Closing::Misunderstood(why)),
+        let done = match asked {
+            Err(parting) => return parting,
             Ok(Asked::Nothing) => Ok(()),
             Ok(Asked::Input(bytes)) => {
-                let ahead = typed.bytes.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
+                let cost = Typed::cost(&bytes);
+                let ahead = typed.bytes.fetch_add(cost, Ordering::Relaxed) + cost;
                 if ahead > MAX_TYPED_AHEAD_BYTES {
-                    return Some(Closing::InputOverflow);
+                    return Parting::Closed(Closing::InputOverflow);
                 }
                 let _ = typing.send(bytes);
                 Ok(())
             }
-            Ok(Asked::Resize(size)) => hands.resize(size).await,
+            Ok(Asked::Resize(mut size)) => {
+                // While a window is dragged, only the size that it has by now is worth a call.
+                while read_ahead.is_none()
+                    && let Some(message) = source.next().now_or_never()
+                {
+                    match read(message, spelling) {
+                        Ok(Asked::Resize(newer)) => size = newer,
+                        Ok(Asked::Nothing) => {}
+                        other => read_ahead = Some(other),
+                    }
+                }
+                hands.resize(size).await
+            }
             Ok(Asked::Signal(signal)) => hands.signal(signal).await,
             Ok(Asked::Ping) => {
                 let _ = replies.try_send(Reply::Pong);
@@ -190,6 +231,21 @@ async fn hear(
         };
         if let Err(error) = done {
             let _ = replies.try_send(Reply::Refused(error.to_string()));
+        }
+    }
+}
+
+/// What a message asks for, or how the connection ends with it.
+fn read(
+    message: Option<Result<Message, axum::Error>>,
+    spelling: &impl Spelling,
+) -> Result<Asked, Parting> {
+    match message {
+        Some(Ok(Message::Close(_))) => Err(Parting::Left),
+        None | Some(Err(_)) => Err(Parting::Gone),
+        Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(Asked::Nothing),
+        Some(Ok(message)) => {
+            spelling.heard(message).map_err(|why| Parting::Closed(Closing::Misunderstood(why)))
         }
     }
 }
@@ -203,15 +259,16 @@ async fn write(
     let mut closed = false;
     loop {
         let Some(first) = typing.recv().await else { return std::future::pending().await };
+        let mut cost = Typed::cost(&first);
         let mut bytes = first;
         while bytes.len() < MAX_TYPED_AT_ONCE_BYTES
             && let Ok(more) = typing.try_recv()
         {
+            cost += Typed::cost(&more);
             let mut joined = BytesMut::from(bytes);
             joined.extend_from_slice(&more);
             bytes = joined.freeze();
         }
-        let count = bytes.len();
         // Input of a program that has ended goes nowhere; its ending is on its way out.
         if !closed && !bytes.is_empty() {
             match hands.write(bytes).await {
@@ -220,6 +277,6 @@ async fn write(
                 Err(closing) => return closing,
             }
         }
-        typed.bytes.fetch_sub(count, Ordering::Relaxed);
+        typed.bytes.fetch_sub(cost, Ordering::Relaxed);
     }
 }

@@ -16,6 +16,8 @@ const SANDBOXD: &[(&str, &str)] = &[
     ("GET", "/v1/sandboxes/{id}/files:read"),
     ("GET", "/v1/sandboxes/{id}/ports/{port}"),
 ];
+/// A page on this machine may chat as it may use sandboxd's routes.
+const CHAT: &[(&str, &str)] = &[("POST", "/api/chat"), ("GET", "/api/chat/{id}/stream")];
 const PUBLIC: &[(&str, &str)] = &[
     ("GET", "/v1/health"),
     ("GET", "/health"),
@@ -58,7 +60,7 @@ async fn on_loopback_only_sandboxds_routes_are_open() {
     let world = World::start().await;
     for (method, path, url) in every_route(&world).await {
         let status = world.open(&method, &url).send().await.unwrap().status().as_u16();
-        let open = is_in(SANDBOXD, &method, &path) || is_in(PUBLIC, &method, &path);
+        let open = [SANDBOXD, CHAT, PUBLIC].iter().any(|list| is_in(list, &method, &path));
         assert_eq!(status != 401, open, "{method} {path} answered {status}");
     }
 }
@@ -182,6 +184,10 @@ const NO_LOOKING: &[(&str, &str)] = &[
     ("GET", "/v1/workspaces/{id}/fs"),
     ("GET", "/v1/workspaces/{id}/fs/read"),
     ("GET", "/v1/tokens"),
+    ("GET", "/mcp"),
+    ("GET", "/api/chat/{id}/stream"),
+    // It may open the sandbox ahead of its use.
+    ("GET", "/api/tools"),
     ("GET", "/api/tree"),
     ("GET", "/api/file"),
     ("GET", "/api/search"),

@@ -1,8 +1,11 @@
 //! Attacks through every route of `/api` that takes a path, wherever the workspace is. Around the
 //! workspace lies what must not be read and must not change.
 
+mod races;
+mod sizes;
+
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -345,35 +348,6 @@ async fn any_name_goes_round_through_every_route() {
 async fn answer(request: RequestBuilder) -> (u16, Value) {
     let response = request.send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
-}
-
-/// Of this process.
-fn resident_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
-}
-
-#[tokio::test]
-async fn a_file_of_ten_gigabytes_has_its_size_and_costs_no_memory() {
-    const SIZE: u64 = 10 << 30;
-    for place in everywhere(&[]).await {
-        let workspace = ready(&place).await;
-        File::create(workspace.join("huge")).unwrap().set_len(SIZE).unwrap();
-        let before = resident_bytes();
-        let (status, body) = attacked(&place, "read", "huge").await;
-        assert_eq!(status, 413, "{body}");
-        assert!(body["detail"].as_str().unwrap().starts_with("File too large: huge"), "{body}");
-        let (_, tree) = attacked(&place, "tree", ".").await;
-        let entry = json!({ "name": "huge", "path": "huge", "is_dir": false, "size": SIZE });
-        assert!(tree["entries"].as_array().unwrap().contains(&entry), "{tree}");
-        assert_eq!(attacked(&place, "rename from", "huge").await.0, 200);
-        assert_eq!(attacked(&place, "delete", "renamed").await.0, 200);
-        // Other tests run in this process, too.
-        let grown = resident_bytes().saturating_sub(before);
-        assert!(grown < 1 << 30, "{grown} bytes more");
-        place.end().await;
-    }
 }
 
 #[tokio::test]

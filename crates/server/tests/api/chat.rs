@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use sandbank_test_support::wait_for;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -10,6 +11,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::world::World;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Says its arguments first, then each line that it is given; `die` ends it.
 const AGENT: &str = r#"
@@ -20,6 +23,11 @@ while true; do
         case $line in
             *die*) echo last words >&2; exit 7 ;;
             *plain*) echo no json ;;
+            *later*)
+                touch asked
+                until [ -e go ]; do sleep 0.05; done
+                echo '{"type":"assistant","late":true}'
+                touch spoken ;;
             *) printf '{"type":"assistant","heard":%s}\n' "$line" ;;
         esac
     elif [ $? -le 128 ]; then
@@ -184,6 +192,50 @@ async fn other_options_and_a_restart_mean_a_new_program_with_the_same_conversati
 }
 
 #[tokio::test]
+async fn what_is_set_while_it_runs_is_given_to_the_next_program_of_the_conversation() {
+    let world = world().await;
+    let id = "55555555-5555-4555-8555-555555555555";
+    let query = format!("session_id={id}&model=sonnet&mode=ask");
+    let mut chat = Chat::open(&world, &query).await;
+    let args = chat.until("init").await["args"].as_str().unwrap().to_owned();
+    assert!(args.contains("--permission-mode default --model sonnet"), "the control: {args}");
+    for control in [
+        json!({ "type": "control", "subtype": "set_model", "model": "opus" }),
+        json!({ "type": "control", "subtype": "set_permission_mode", "mode": "plan" }),
+        json!({ "type": "control", "subtype": "set_max_thinking_tokens", "max_thinking_tokens": 99 }),
+    ] {
+        chat.say(control.clone()).await;
+        assert_eq!(chat.until("assistant").await["heard"], control, "it is passed on as it is");
+    }
+    let expected = |args: &str| {
+        args.contains("--permission-mode plan --model opus")
+            && args.contains("--max-thinking-tokens 99")
+            && args.contains(&format!("--resume {id}"))
+    };
+    chat.say(json!({ "type": "restart" })).await;
+    let args = chat.until("init").await["args"].as_str().unwrap().to_owned();
+    assert!(expected(&args), "after a restart: {args}");
+    // Another who comes as the first did joins that program, and is told what counts.
+    let mut second = Chat::open(&world, &query).await;
+    let connected = second.next().await.unwrap();
+    assert_eq!(
+        (&connected["resumed"], &connected["settings"]["model"]),
+        (&json!(true), &json!("opus"))
+    );
+    drop(second);
+    chat.say(user("die")).await;
+    chat.until("exit").await;
+    let mut back = Chat::open(&world, &query).await;
+    let args = back.until("init").await["args"].as_str().unwrap().to_owned();
+    assert!(expected(&args), "after its end: {args}");
+    // Who asks for something else gets that, and keeps the rest.
+    let other = format!("session_id={id}&model=haiku&mode=ask");
+    let mut other = Chat::open(&world, &other).await;
+    let args = other.until("init").await["args"].as_str().unwrap().to_owned();
+    assert!(args.contains("--permission-mode plan --model haiku"), "asked anew: {args}");
+}
+
+#[tokio::test]
 async fn a_token_is_good_for_its_session_and_what_is_none_begins_a_new_one() {
     let world = world().await;
     let mut chat = Chat::open(&world, "").await;
@@ -291,4 +343,38 @@ async fn who_looks_at_the_sessions_meanwhile_ends_none_of_them() {
         assert!(std::time::Instant::now() < deadline, "nobody came back, and it goes on");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+#[tokio::test]
+async fn what_was_said_while_nobody_was_there_is_heard_once_by_who_comes_back() {
+    let world = world().await;
+    let is_there = |name: &'static str| {
+        let world = &world;
+        move || async move {
+            let file = world.api.request("GET", &format!("/api/file?path={name}"));
+            file.send().await.unwrap().status() == 200
+        }
+    };
+    let nobody = || async {
+        let list = world.api.call("GET", "/api/sessions", None).await.unwrap();
+        list["sessions"][0]["clients"] == 0
+    };
+    let query = "session_id=55555555-5555-4555-8555-555555555555";
+    let mut chat = Chat::open(&world, query).await;
+    chat.until("init").await;
+    chat.say(user("one")).await;
+    assert_eq!(chat.next().await.unwrap()["heard"]["message"]["content"][0]["text"], "one");
+    chat.say(user("later")).await;
+    wait_for("the agent has heard it", PATIENCE, is_there("asked")).await.unwrap();
+    drop(chat);
+    wait_for("nobody is there", PATIENCE, nobody).await.unwrap();
+    let go = world.api.request("PUT", "/api/file?path=go").json(&json!({ "content": "" }));
+    go.send().await.unwrap().error_for_status().unwrap();
+    wait_for("the agent has spoken", PATIENCE, is_there("spoken")).await.unwrap();
+    let mut back = Chat::open(&world, query).await;
+    assert_eq!(back.next().await.unwrap()["resumed"], true);
+    assert_eq!(back.next().await.unwrap()["subtype"], "init");
+    assert_eq!(back.next().await.unwrap(), json!({ "type": "assistant", "late": true }));
+    back.say(user("two")).await;
+    assert_eq!(back.next().await.unwrap()["heard"]["message"]["content"][0]["text"], "two");
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::process::{Pid, Signal, kill_process};
 use sandbank_workspace::service::Service;
 use sandbank_workspace::{
     KeyFile, Keys, LocalPlace, LocalSettings, Place, RemotePlace, RemoteSettings,
@@ -58,10 +59,25 @@ impl Everywhere {
         assert_eq!(ran["exitCode"], 0, "{arguments:?}: {ran}");
     }
 
+    /// What the runner of a directory has written down.
+    pub(crate) fn runner_log(&self) -> String {
+        std::fs::read_to_string(self.root.path().join("runner/runner.log")).unwrap()
+    }
+
     /// Runners of directories outlive whoever started them.
-    pub(crate) async fn end(self) {
-        if let Some(place) = self.place {
+    pub(crate) async fn end(mut self) {
+        if let Some(place) = self.place.take() {
             place.stop().await.unwrap();
+        }
+    }
+}
+
+/// Of a test that failed.
+impl Drop for Everywhere {
+    fn drop(&mut self) {
+        let pid = self.place.as_ref().and_then(|place| place.pid());
+        if let Some(pid) = pid.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+            let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
@@ -72,7 +88,7 @@ async fn sandbox(settings: &[(&str, &str)]) -> Everywhere {
     Everywhere { world, mode: "sandbox", place: None, root: tempfile::tempdir().unwrap() }
 }
 
-async fn local(settings: &[(&str, &str)]) -> Everywhere {
+pub(crate) async fn local(settings: &[(&str, &str)]) -> Everywhere {
     let root = tempfile::tempdir().unwrap();
     let place = place(root.path());
     let directory = root.path().join("workspace").to_str().unwrap().to_owned();
@@ -83,7 +99,7 @@ async fn local(settings: &[(&str, &str)]) -> Everywhere {
     Everywhere { world, mode: "local", place: Some(place), root }
 }
 
-async fn remote(settings: &[(&str, &str)]) -> Everywhere {
+pub(crate) async fn remote(settings: &[(&str, &str)]) -> Everywhere {
     let root = tempfile::tempdir().unwrap();
     let place = place(root.path());
     let keys = Arc::new(KeyFile::fixed(Keys::parse(&"s".repeat(40)).unwrap()));

@@ -20,12 +20,17 @@ mod kept_workspaces;
 mod limits;
 mod log_lines;
 mod logs;
+mod mcp;
+mod model_chat;
 mod operations;
 #[allow(dead_code, reason = "the orchestrator's tests use all of it")]
 #[path = "../../../orchestrator/tests/lifecycle/process_engine.rs"]
 mod process_engine;
 mod pty;
+mod pty_floods;
 mod raw_files;
+mod returned;
+mod revoked;
 mod sandboxes;
 mod searches;
 mod session_cwd;
@@ -33,6 +38,9 @@ mod sessions;
 mod shutdown;
 mod terminals;
 mod tokens;
+mod tools;
+mod tools_told;
+mod traces;
 mod watch;
 mod whole_trees;
 mod workspace;

@@ -2,16 +2,18 @@
 //! limits; and the routes beside files: attachments and records of sandboxes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use reqwest::RequestBuilder;
 use reqwest::multipart::{Form, Part};
+use sandbank_test_support::wait_for;
 use sandbank_workspace::{KeyFile, Keys, RemotePlace, RemoteSettings};
 use serde_json::{Value, json};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use crate::everywhere::everywhere;
+use crate::everywhere::{everywhere, remote};
 use crate::log_lines::capture;
 use crate::world::World;
 
@@ -181,40 +183,47 @@ async fn sandboxes_are_noted_used_and_resolved_as_in_the_original() {
     }
 }
 
-#[tokio::test]
-async fn one_id_is_in_the_answer_the_log_and_what_the_other_machine_writes() {
-    let (log, _guard) = capture();
-    let mut places = everywhere(&[("workspace.chat_command", "no-such-agent")]).await;
-    let place = places.pop().unwrap();
-    for other in places {
-        other.end().await;
-    }
-    assert_eq!(place.mode, "remote");
-    let world = &place.world;
-    let request = world.api.request("GET", "/api/tree").header("x-request-id", "follow-1");
-    let response = request.send().await.unwrap();
-    assert_eq!(response.headers()["x-request-id"], "follow-1");
+/// Lines of JSON with this id.
+fn lines_with(id: &str, text: &str) -> Vec<Value> {
+    let with_id = text.lines().filter(|line| line.contains(id));
+    with_id.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+async fn open_chat(world: &World, id: &str) -> http::HeaderMap {
     let url = format!("ws://127.0.0.1:{}/ws/claude-stream", world.address.port());
     let mut request = url.into_client_request().unwrap();
     let token = format!("Bearer {}", world.token);
     request.headers_mut().insert("authorization", token.parse().unwrap());
-    request.headers_mut().insert("x-request-id", "follow-2".parse().unwrap());
+    request.headers_mut().insert("x-request-id", id.parse().unwrap());
     let (mut socket, accepted) = connect_async(request).await.unwrap();
-    assert_eq!(accepted.headers()["x-request-id"], "follow-2");
     while futures_util::StreamExt::next(&mut socket).await.is_some_and(|frame| frame.is_ok()) {}
+    accepted.headers().clone()
+}
+
+#[tokio::test]
+async fn one_id_is_in_the_answer_and_in_the_logs_of_daemon_service_and_runner() {
+    let (log, _guard) = capture();
+    let place = remote(&[("workspace.chat_command", "true")]).await;
+    let world = &place.world;
+    let request = world.api.request("GET", "/api/file?path=missing");
+    let response = request.header("x-request-id", "follow-1").send().await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["x-request-id"]),
+        (404, &"follow-1".parse().unwrap())
+    );
+    assert_eq!(open_chat(world, "follow-2").await["x-request-id"], "follow-2");
+    wait_for("the runner's word on the command", Duration::from_secs(10), || async {
+        place.runner_log().contains("command ended")
+    })
+    .await
+    .unwrap();
+    let runner = place.runner_log();
     place.end().await;
-    let text = log.text();
-    for (id, path) in [("follow-1", "/files/list"), ("follow-2", "/commands")] {
-        let lines: Vec<Value> = text
-            .lines()
-            .filter(|line| line.contains(id))
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        let by = |crate_name: &str| {
-            let found = lines
-                .iter()
-                .filter(|line| line["target"].as_str().unwrap().starts_with(crate_name));
-            found.cloned().collect::<Vec<Value>>()
+    for (id, path) in [("follow-1", "/files"), ("follow-2", "/commands")] {
+        let lines = lines_with(id, &log.text());
+        let by = |name: &str| {
+            let of = |line: &&Value| line["target"].as_str().unwrap().starts_with(name);
+            lines.iter().filter(of).cloned().collect::<Vec<Value>>()
         };
         let service = by("sandbank_workspace::service");
         assert!(
@@ -224,6 +233,40 @@ async fn one_id_is_in_the_answer_the_log_and_what_the_other_machine_writes() {
         );
         let daemon = by("sandbank_server");
         assert!(daemon.iter().any(|line| line["span"]["request_id"] == id), "{id}: {lines:#?}");
+    }
+    let said = |id: &str, message: &str| {
+        let lines = lines_with(id, &runner);
+        let found = lines.iter().find(|line| line["message"] == message).cloned();
+        found.unwrap_or_else(|| panic!("{message} for {id}: {runner}"))
+    };
+    let failed = said("follow-1", "request failed");
+    assert_eq!((&failed["code"], &failed["request_id"]), (&json!("not_found"), &json!("follow-1")));
+    assert!(failed["route"].as_str().unwrap().starts_with("/files"), "{failed}");
+    assert!(!runner.contains("missing"), "names of files are not in the log: {runner}");
+    let command = said("follow-2", "command started")["command"].clone();
+    let ended = said("follow-2", "command ended");
+    assert_eq!((&ended["command"], &ended["ending"]["code"]), (&command, &json!(0)), "{ended}");
+}
+
+#[tokio::test]
+async fn a_hostile_id_gets_nowhere() {
+    let (log, _guard) = capture();
+    let place = remote(&[]).await;
+    let long = "x".repeat(10_000);
+    for hostile in ["forged id", "forged\tid", "{\"forged\":1}", &long] {
+        let request = place.world.api.request("GET", "/api/file?path=missing");
+        let response = request.header("x-request-id", hostile).send().await.unwrap();
+        let given = response.headers()["x-request-id"].to_str().unwrap();
+        assert_eq!((response.status().as_u16(), given.len()), (404, 20));
+        assert!(place.runner_log().contains(given), "the control: {given} went all the way");
+    }
+    let (daemon, runner) = (log.text(), place.runner_log());
+    place.end().await;
+    for text in [&daemon, &runner] {
+        let ours = text.lines().filter(|line| !line.contains("\"target\":\"h"));
+        for line in ours {
+            assert!(!line.contains("forged") && !line.contains(&long), "{line:.300}");
+        }
     }
 }
 

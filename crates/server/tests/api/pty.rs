@@ -191,6 +191,26 @@ async fn what_cannot_be_had_is_refused_with_its_code() {
     open(&world, "").await.said("output").await.unwrap();
 }
 
+#[tokio::test]
+async fn who_found_nothing_and_who_was_suddenly_gone_are_counted() {
+    let world = sandbox(&[]).await;
+    not_found(&mut open(&world, "resume=1&session_id=33333333-3333-4333-8333-333333333333").await)
+        .await;
+    let mut pty = open(&world, "").await;
+    pty.said("output").await.unwrap();
+    drop(pty);
+    let lines = [
+        r#"sandbank_workspace_attach_failures_total{kind="pty"} 1"#,
+        r#"sandbank_workspace_disconnects_total{kind="pty"} 1"#,
+    ];
+    let are_counted = || async {
+        let metrics = world.api.request("GET", "/metrics").send().await.unwrap();
+        let text = metrics.text().await.unwrap();
+        lines.iter().all(|line| text.lines().any(|seen| seen == *line))
+    };
+    wait_for("both are counted", PATIENCE, are_counted).await.unwrap();
+}
+
 /// As the server signs, with any times.
 fn token(sid: &str, kind: &str, user: &str, iat: u64, exp: u64) -> String {
     let mut kid = sandbank_engine::hex(&Sha256::digest([b"key id:", SECRET.as_bytes()].concat()));
@@ -249,6 +269,27 @@ async fn a_token_that_is_not_good_finds_no_session() {
     // Who is attached stays, whatever became of its token.
     back.input("echo he''re\n").await.unwrap();
     back.read_until("here\r\n").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_of_the_key_before_is_good_until_that_key_is_taken_out() {
+    let id = "44444444-4444-4444-8444-444444444444";
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let earlier = format!("session_id={}", token(id, "pty", "admin", now, now + 60));
+    let newer = ("SESSION_TOKEN_SECRET", "another secret of thirty-two characters or more");
+    let before = ("SANDBANK_PREVIOUS_SESSION_TOKEN_SECRET", SECRET);
+    for (secrets, is_good) in [(vec![newer, before], true), (vec![newer], false)] {
+        let shell = ("SANDBANK_PTY_SHELL_COMMAND", SHELL.1);
+        let settings = [vec![("WORKSPACE_MODE", "sandbox"), shell], secrets].concat();
+        let world = World::with_env(&settings).await;
+        let mut pty = open(&world, &format!("session_id={id}")).await;
+        pty.said("output").await.unwrap();
+        let mut back = open(&world, &earlier).await;
+        match is_good {
+            true => drop(back.said("history").await.unwrap()),
+            false => not_found(&mut back).await,
+        }
+    }
 }
 
 #[tokio::test]

@@ -202,6 +202,24 @@ async fn fields_that_have_no_effect_are_told_of_with_the_ones_that_were_meant() 
 }
 
 #[tokio::test]
+async fn values_that_were_clamped_or_dropped_are_told_of() {
+    let world = World::start().await;
+    let asked = json!({
+        "sessionKey": "chat:1", "idleTtlMs": 5, "runtime": "node22", "ports": [3000, 0, 3000, "4000.5"],
+        "resources": { "vcpus": 64, "memoryMb": 512.7 },
+    });
+    let answer = world.open("POST", "/v1/sandboxes").json(&asked).send().await.unwrap();
+    let answer: serde_json::Value = answer.json().await.unwrap();
+    let expected = json!([
+        "idleTtlMs: 10000 was taken, which is what its range allows",
+        "resources.vcpus: 8 was taken, which is what its range allows",
+        "runtime: node24 was taken; there are node24 and python3.13",
+        "ports: 1 of them cannot be published; a sandbox has at most 4, from 1 to 65535",
+    ]);
+    assert_eq!(answer["warnings"], expected);
+}
+
+#[tokio::test]
 async fn what_a_found_sandbox_has_otherwise_is_told_and_not_changed() {
     let world = World::start().await;
     let create = async |mut body: serde_json::Value| {

@@ -69,7 +69,9 @@ async fn changes_are_told_and_go_on_by_number_also_when_the_channel_breaks() {
     let id = world.sandbox().await;
     let mut events = Events::open(&world, &id, "", None).await;
     events.until("ready").await;
-    bash(&world, &id, "mkdir -p a/b && echo x > a/b/file && mv a c").await;
+    bash(&world, &id, "mkdir -p a/b && echo x > a/b/file").await;
+    events.until("a/b/file").await;
+    bash(&world, &id, "mv a c").await;
     let moved = events.until("c").await;
     assert_eq!((&moved["kind"], &moved["from"]), (&"moved".into(), &"a".into()));
     world.engine.cut_channels();

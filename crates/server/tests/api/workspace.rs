@@ -1,6 +1,11 @@
 //! boring-ui's HTTP routes, answer by answer.
 
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::RequestBuilder;
+use sandbank_test_support::wait_for;
 use serde_json::{Value, json};
 
 use crate::everywhere::everywhere;
@@ -123,6 +128,55 @@ async fn what_is_no_text_or_too_large_has_a_defined_answer() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_cut_while_it_is_read_is_told_to_have_changed() {
+    /// As many as may be read at once.
+    const WHOLE: usize = 10 << 20;
+    const CUT: u64 = 10;
+    for place in everywhere(&[]).await {
+        println!("in a workspace of mode {}", place.mode);
+        let world = &place.world;
+        put(world, "first", "").await;
+        let directory = place.directory().await;
+        let sandboxes = world.api.sandboxes().await.unwrap();
+        let sandbox = sandboxes.first().map(|one| one["id"].as_str().unwrap().to_owned());
+        let mut paths = vec!["/api/file?path=f".to_owned()];
+        paths.extend(sandbox.map(|id| format!("/v1/sandboxes/{id}/files:read?path=/workspace/f")));
+        for path in paths {
+            let told = async {
+                // Earlier and later, until it is in the middle.
+                for attempt in 0.. {
+                    std::fs::write(directory.join("whole"), vec![b'a'; WHOLE]).unwrap();
+                    std::fs::rename(directory.join("whole"), directory.join("f")).unwrap();
+                    let cut = async {
+                        tokio::time::sleep(Duration::from_micros(attempt * 700 % 60_000)).await;
+                        let file = std::fs::File::options().write(true).open(directory.join("f"));
+                        file.unwrap().set_len(CUT).unwrap();
+                    };
+                    let ((status, body), ()) = tokio::join!(get(world, &path), cut);
+                    if status == 409 {
+                        return body.to_string();
+                    }
+                    assert_eq!(status, 200, "{body}");
+                    let read = body["content"].as_str().map_or_else(
+                        || STANDARD.decode(body["contentBase64"].as_str().unwrap()).unwrap().len(),
+                        str::len,
+                    );
+                    assert!(
+                        [WHOLE, CUT as usize].contains(&read),
+                        "{read} bytes pass for the file"
+                    );
+                }
+                unreachable!("it is tried for as long as there is time")
+            };
+            let told = tokio::time::timeout(Duration::from_secs(60), told).await;
+            let told = told.expect("it is never cut in the middle");
+            assert!(told.contains("changed while it was read"), "{told}");
+        }
+        place.end().await;
+    }
+}
+
+#[tokio::test]
 async fn a_tree_has_directories_first_and_sizes_of_files() {
     for place in everywhere(&[]).await {
         println!("in a workspace of mode {}", place.mode);
@@ -236,6 +290,56 @@ async fn an_approval_is_asked_for_decided_once_and_withdrawn() {
         assert_eq!(answer(world.api.request("DELETE", &path)).await.0, 404);
         place.end().await;
     }
+}
+
+#[tokio::test]
+async fn an_approval_is_of_who_asked_and_denied_when_nobody_decides_in_time() {
+    let settings = [("workspace.mode", "sandbox"), ("workspace.approval_seconds", "2")];
+    let world = World::with(&settings).await;
+    let token = async |name: &str| {
+        let body = json!({ "name": name, "scope": "sandbox" });
+        let made = world.api.call("POST", "/v1/tokens", Some(body)).await.unwrap();
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let (ann, bob) = (token("ann").await, token("bob").await);
+    let by = |token: &str, method: &str, path: &str| world.open(method, path).bearer_auth(token);
+    let question = json!({ "tool_name": "bash", "description": "list" });
+    let ask = async |token: &str| {
+        let request = by(token, "POST", "/api/approval/request").json(&question);
+        answer(request).await.1["request_id"].as_str().unwrap().to_owned()
+    };
+    let decide = |token: &str, id: &str| {
+        let body = json!({ "request_id": id, "decision": "approve" });
+        by(token, "POST", "/api/approval/decision").json(&body)
+    };
+    let id = ask(&ann).await;
+    let path = format!("/api/approval/status/{id}");
+    // Others see and do nothing; who asked and who may do everything do.
+    assert_eq!(answer(by(&bob, "GET", "/api/approval/pending")).await.1["count"], 0);
+    assert_eq!(answer(by(&bob, "GET", &path)).await.0, 404);
+    assert_eq!(answer(decide(&bob, &id)).await.0, 404);
+    assert_eq!(answer(by(&bob, "DELETE", &format!("/api/approval/{id}"))).await.0, 404);
+    assert_eq!(answer(by(&ann, "GET", "/api/approval/pending")).await.1["count"], 1);
+    assert_eq!(get(&world, "/api/approval/pending").await.1["count"], 1);
+    assert_eq!(answer(decide(&ann, &id)).await.0, 200);
+    assert_eq!(answer(by(&ann, "GET", &path)).await.1["status"], "approve");
+    let of_admin = ask(&ann).await;
+    assert_eq!(answer(decide(&world.token, &of_admin)).await.0, 200);
+
+    let late = ask(&ann).await;
+    let path = format!("/api/approval/status/{late}");
+    let (_, asked) = answer(by(&ann, "GET", &path)).await;
+    assert_eq!(asked["status"], "pending");
+    assert!(asked["expires_at"].as_str().unwrap() > asked["created_at"].as_str().unwrap());
+    wait_for("its time to be over", std::time::Duration::from_secs(20), || async {
+        answer(by(&ann, "GET", &path)).await.1["status"] == "deny"
+    })
+    .await
+    .unwrap();
+    assert_eq!(answer(decide(&ann, &late)).await, detail(409, "Request already decided: deny"));
+    let (_, denied) = answer(by(&ann, "GET", &path)).await;
+    assert_eq!(denied["reason"], "nobody decided in time");
+    assert_eq!(answer(by(&ann, "GET", "/api/approval/pending")).await.1["count"], 0);
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use sandbank_engine::SandboxId;
 use sandbank_store::{
-    Decided, Decision, Event, LeaseRow, PortRow, RecordStatus, RowState, Stamp, Store, StoreError,
-    TokenScope,
+    ApprovalOutcome, ChatSettingsRow, DEADLINE, Decided, Decision, Event, LeaseRow, PortRow,
+    Question, RecordStatus, RowState, Stamp, Store, StoreError, TokenScope, ToolApprovalRow,
 };
 use serde_json::json;
 
@@ -174,8 +174,14 @@ async fn a_hand_edited_row_is_an_error_and_no_panic() {
 async fn an_approval_is_decided_once_and_pending_ones_are_never_pruned() {
     let (_directory, store) = store().await;
     let approvals = store.approvals();
+    let ask = async |id: &str, now_ms| {
+        let request = &json!({ "tool_name": id });
+        let question =
+            Question { id, request, asked_by: "ann", now_ms, expires_at_ms: now_ms + 100 };
+        approvals.insert(question, 1).await.unwrap();
+    };
     for (id, now) in [("a", 1), ("b", 2), ("c", 3)] {
-        approvals.insert(id, &json!({ "tool_name": id }), now, 1).await.unwrap();
+        ask(id, now).await;
     }
     let decided = |decision, at_ms| Decided {
         decision,
@@ -193,12 +199,21 @@ async fn an_approval_is_decided_once_and_pending_ones_are_never_pruned() {
     );
     assert!(approvals.decide("b", &decided(Decision::Deny, 6)).await.unwrap());
     // The newest decided one is kept, and all that wait.
-    approvals.insert("d", &json!({}), 7, 1).await.unwrap();
+    ask("d", 7).await;
     assert_eq!(approvals.find("a").await.unwrap(), None);
     let pending: Vec<_> =
         approvals.pending().await.unwrap().into_iter().map(|row| row.id).collect();
     assert_eq!(pending, ["c", "d"]);
     assert!(approvals.delete("c").await.unwrap() && !approvals.delete("c").await.unwrap());
+    // What nobody decides in time is denied, from that moment on.
+    let late = decided(Decision::Approve, 107);
+    assert!(!approvals.decide("d", &late).await.unwrap(), "its time is over");
+    approvals.expire(106).await.unwrap();
+    let row = approvals.find("d").await.unwrap().unwrap();
+    assert_eq!((row.asked_by.as_deref(), row.decided), (Some("ann"), None), "not yet");
+    approvals.expire(107).await.unwrap();
+    let denied = approvals.find("d").await.unwrap().unwrap().decided.unwrap();
+    assert_eq!((denied.decision, &*denied.by, denied.at_ms), (Decision::Deny, DEADLINE, 107));
 }
 
 #[tokio::test]
@@ -223,4 +238,67 @@ async fn one_sandbox_record_is_active_at_most_and_stopped_ones_make_room() {
     let ids: Vec<_> = records.list().await.unwrap().into_iter().map(|row| row.id).collect();
     assert_eq!(ids, ["a", "c"]);
     assert_eq!(records.active().await.unwrap().unwrap().id, "c");
+}
+
+fn asked(id: &str, at: u64) -> ToolApprovalRow {
+    ToolApprovalRow {
+        id: id.to_owned(),
+        session: "chat:1".to_owned(),
+        tool: "bash".to_owned(),
+        input: json!({ "command": "ls" }),
+        digest: "d".to_owned(),
+        rule: "rule 1".to_owned(),
+        outcome: ApprovalOutcome::Waiting,
+        decided_by: None,
+        asked_at_ms: at,
+        deadline_ms: at + 10,
+        decided_at_ms: None,
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_waits_ends_once_and_a_restart_ends_all_that_still_wait() {
+    let (_directory, store) = store().await;
+    let rows = store.tool_approvals();
+    for (id, at) in [("a", 1), ("b", 2), ("c", 3)] {
+        rows.insert(&asked(id, at), 1).await.unwrap();
+    }
+    assert_eq!(rows.find("a").await.unwrap().unwrap(), asked("a", 1));
+    assert!(rows.end("a", ApprovalOutcome::Allowed, "alice", 4).await.unwrap());
+    assert!(!rows.end("a", ApprovalOutcome::Denied, "bob", 5).await.unwrap());
+    assert!(!rows.end("nobody", ApprovalOutcome::Denied, "bob", 5).await.unwrap());
+    let ended = rows.find("a").await.unwrap().unwrap();
+    assert_eq!(
+        (ended.outcome, ended.decided_by.as_deref(), ended.decided_at_ms),
+        (ApprovalOutcome::Allowed, Some("alice"), Some(4))
+    );
+    let ids = |rows: Vec<ToolApprovalRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
+    assert_eq!(ids(rows.list(10).await.unwrap()), ["c", "b", "a"]);
+    assert!(rows.end("b", ApprovalOutcome::Expired, "deadline", 6).await.unwrap());
+    // The newest that has ended is kept, and all that wait.
+    rows.insert(&asked("d", 7), 1).await.unwrap();
+    assert_eq!(ids(rows.list(10).await.unwrap()), ["d", "c", "b"]);
+    assert_eq!(rows.abandon_all(8).await.unwrap(), 2);
+    assert_eq!(rows.find("d").await.unwrap().unwrap().outcome, ApprovalOutcome::Abandoned);
+}
+
+#[tokio::test]
+async fn settings_of_the_chats_that_were_set_last_are_kept() {
+    let (_directory, store) = store().await;
+    let rows = store.chat_settings();
+    let row = |chat: &str, model: &str| ChatSettingsRow {
+        chat: chat.to_owned(),
+        asked: json!({ "model": null }),
+        chosen: json!({ "model": model }),
+    };
+    for chat in ["a", "b"] {
+        rows.set(&row(chat, "opus"), 2).await.unwrap();
+    }
+    rows.set(&row("a", "haiku"), 2).await.unwrap();
+    rows.set(&row("c", "opus"), 2).await.unwrap();
+    assert_eq!(rows.find("a").await.unwrap(), Some(row("a", "haiku")), "set again since");
+    assert_eq!(rows.find("b").await.unwrap(), None, "set longest ago");
+    assert_eq!(rows.find("c").await.unwrap(), Some(row("c", "opus")));
+    rows.forget("a").await.unwrap();
+    assert_eq!(rows.find("a").await.unwrap(), None);
 }

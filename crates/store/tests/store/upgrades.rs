@@ -4,16 +4,20 @@
 use std::path::Path;
 
 use sandbank_engine::{NetworkMode, SandboxId};
-use sandbank_store::{Decision, RowState, SCHEMA_VERSION, Store};
+use sandbank_store::{ApprovalOutcome, Decision, RowState, SCHEMA_VERSION, Store};
+use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
 
 /// By schema, from 1 on.
-const SHIPPED: [&str; 4] = [
+const SHIPPED: [&str; 7] = [
     include_str!("fixtures/schema-1.sql"),
     include_str!("fixtures/schema-2.sql"),
     include_str!("fixtures/schema-3.sql"),
     include_str!("fixtures/schema-4.sql"),
+    include_str!("fixtures/schema-5.sql"),
+    include_str!("fixtures/schema-6.sql"),
+    include_str!("fixtures/schema-7.sql"),
 ];
 
 #[tokio::test]
@@ -61,10 +65,19 @@ async fn holds_everything(store: &Store, schema: usize) {
     assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [7]);
     let tokens = store.tokens().list().await.unwrap();
     assert!(tokens.len() == 1 && tokens[0].name == "ci" && tokens[0].revoked_at_ms.is_none());
-    let decided = store.approvals().find("a-1").await.unwrap().and_then(|row| row.decided);
+    let asked = store.approvals().find("a-1").await.unwrap();
+    let (by, until) =
+        asked.as_ref().map_or((None, 0), |row| (row.asked_by.as_deref(), row.expires_at_ms));
+    assert_eq!(by, (schema >= 5).then_some("ann"));
+    assert_eq!(until, if schema >= 3 { 1_700_003_600_000 } else { 0 });
+    let decided = asked.and_then(|row| row.decided);
     assert_eq!(decided.map(|decided| decided.decision), (schema >= 3).then_some(Decision::Deny));
     let active = store.sandbox_records().active().await.unwrap().map(|record| record.id);
     assert_eq!(active.as_deref(), (schema >= 4).then_some("r-1"));
+    let waiting = store.tool_approvals().find("t-1").await.unwrap().map(|row| row.outcome);
+    assert_eq!(waiting, (schema >= 6).then_some(ApprovalOutcome::Waiting));
+    let chat = store.chat_settings().find("chat-1").await.unwrap();
+    assert_eq!(chat.map(|row| row.chosen), (schema >= 7).then(|| json!({ "model": "opus" })));
 }
 
 async fn connect(path: &Path) -> SqliteConnection {

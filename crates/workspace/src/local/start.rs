@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::{LazyLock, PoisonError};
 
 use sandbank_channel::RunnerClient;
-use sandbank_protocol::{Hello, RunnerConfig};
+use sandbank_protocol::{Hello, RunnerConfig, RunnerLog};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
@@ -59,6 +59,7 @@ impl LocalPlace {
             workspace: path_text(&self.settings.root)?,
             workspace_aliases: vec!["/workspace".to_owned()],
             env: self.settings.env.clone(),
+            log: RunnerLog::All,
             ..RunnerConfig::default()
         };
         // A runner before this one is gone; what it left is nobody's.

@@ -47,8 +47,11 @@ impl Dialer {
         match dialed {
             Ok(Ok(wire)) => Ok(wire),
             Ok(Err(error)) => {
-                let at = self.address.authority();
-                Err(PlaceError::Unreachable(format!("{at}: {error}")))
+                let why = format!("{}: {error}", self.address.authority());
+                Err(match tls::is_untrusted(&error) {
+                    true => PlaceError::Untrusted(why),
+                    false => PlaceError::Unreachable(why),
+                })
             }
             Err(_) => Err(PlaceError::TimedOut(DIAL_PATIENCE)),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, StatusCode, Uri, request, response};
-use sandbank_channel::{ChannelError, Guard, Obstacle, ObstacleKind};
+use sandbank_channel::{ChannelError, Guard, Obstacle, ObstacleKind, current_request_id};
 use tokio::time::Instant;
 
 use super::address::Address;
@@ -88,7 +88,7 @@ impl Guard for Signing {
         head.uri = self.place(&path)?;
         let signer = Signer::new(self.keys.current()).with_clock_off(self.clock_off_seconds);
         signer.sign(head, &path, body);
-        let id = request_id::accepted(request_id::current_request_id().as_deref());
+        let id = request_id::accepted(current_request_id().as_deref());
         let id = HeaderValue::try_from(id).expect("letters and digits");
         head.headers.insert(REQUEST_ID_HEADER, id);
         Ok(self.patience(&path, body))

@@ -43,6 +43,14 @@ pub struct RemoteTls {
     pub authorities: Option<PathBuf>,
 }
 
+/// What the caller calls these settings, for messages.
+#[derive(Debug, Clone, Copy)]
+pub struct RemoteNames<'a> {
+    pub url: &'a str,
+    pub allowed: &'a str,
+    pub authorities: &'a str,
+}
+
 impl RemoteSettings {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -55,12 +63,12 @@ impl RemoteSettings {
     }
 
     /// All that is wrong, one line each.
-    pub fn problems(&self, url_name: &str, allowed_name: &str) -> Vec<Problem> {
+    pub fn problems(&self, names: &RemoteNames<'_>) -> Vec<Problem> {
         let address = match Address::parse(&self.url) {
             Ok(address) => address,
             Err(what) => {
                 let fix = "give it as http://host:port or https://host:port";
-                return vec![Problem::new(url_name, what, fix)];
+                return vec![Problem::new(names.url, what, fix)];
             }
         };
         let mut problems = Vec::new();
@@ -68,15 +76,13 @@ impl RemoteSettings {
             && *allowed != address.authority()
         {
             let what = format!("{} is not {allowed}, the only one allowed", address.authority());
-            problems.push(Problem::new(
-                allowed_name,
-                what,
-                format!("make it the same as {url_name}"),
-            ));
+            let fix = format!("make it host:port of {}", names.url);
+            problems.push(Problem::new(names.allowed, what, fix));
         }
         if let Err(error) = Dialer::new(address, &self.tls) {
             let fix = "name a file of PEM certificates";
-            problems.push(Problem::new(url_name, format!("TLS cannot be used: {error}"), fix));
+            let what = format!("TLS cannot be used: {error}");
+            problems.push(Problem::new(names.authorities, what, fix));
         }
         problems
     }
@@ -92,7 +98,11 @@ pub struct RemotePlace {
 impl RemotePlace {
     /// Calls nobody yet.
     pub fn new(settings: &RemoteSettings, keys: Arc<KeyFile>) -> Result<Self, PlaceError> {
-        let problems = settings.problems("the workspace service's URL", "the allowed host");
+        let problems = settings.problems(&RemoteNames {
+            url: "the workspace service's URL",
+            allowed: "the allowed host",
+            authorities: "the file of authorities",
+        });
         if !problems.is_empty() {
             return Err(PlaceError::Settings(problems));
         }

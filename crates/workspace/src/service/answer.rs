@@ -11,9 +11,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use sandbank_channel::{ChannelBody, full_body};
+use sandbank_channel::{ChannelBody, current_request_id, full_body, trace, with_request_id};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use tracing::{Instrument, Span};
 
 use super::Service;
 use super::connection::{Activity, Running};
@@ -43,7 +44,9 @@ impl Service {
         let running = Running::new(activity);
         let id = request_id::accepted(only(request.headers(), REQUEST_ID_HEADER));
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let mut response = match self.route(request, activity).await {
+        let span = trace_span(&request, &id);
+        let routed = with_request_id(id.as_str().into(), self.route(request, activity));
+        let mut response = match routed.instrument(span.clone()).await {
             Ok(response) => response,
             Err(Refused { refusal, detail, behind }) => {
                 tracing::warn!(request_id = id, %peer, refusal = refusal.name(), detail, "refused");
@@ -59,6 +62,7 @@ impl Service {
         let shown = HeaderValue::try_from(id.as_str()).expect("letters and digits");
         response.headers_mut().insert(REQUEST_ID_HEADER, shown);
         let (status, took) = (response.status().as_u16(), began.elapsed().as_millis());
+        trace::finish(&span, status);
         // Queries hold paths of the workspace; the first part of a path says enough.
         tracing::info!(request_id = id, %peer, %method, path = %path.chars().take(80).collect::<String>(), status, ms = took as u64, "answered");
         response.map(|body| Counted { body, _running: running }.boxed_unsync())
@@ -161,11 +165,13 @@ impl Service {
         body: Bytes,
     ) -> Result<Response<ChannelBody>, Refused> {
         let held = self.place.client().await.map_err(|error| {
-            tracing::error!(%error, "the workspace's runner cannot be reached");
+            let request_id = current_request_id();
+            tracing::error!(request_id = request_id.as_deref(), %error, "the workspace's runner cannot be reached");
             Refused::new(Refusal::Unavailable, "the workspace's runner cannot be reached")
         })?;
         let relayed = held.relay(method, target, full_body(body)).await.map_err(|error| {
-            tracing::error!(%error, "the workspace's runner was lost");
+            let request_id = current_request_id();
+            tracing::error!(request_id = request_id.as_deref(), %error, "the workspace's runner was lost");
             Refused::new(Refusal::Failed, "the workspace's runner was lost")
         })?;
         let mut response = relayed.map(|body| body.map_err(std::io::Error::other).boxed_unsync());
@@ -187,6 +193,17 @@ impl Service {
             }
         }
     }
+}
+
+/// A part of the trace that the caller's headers name; the signature is not known to be right yet,
+/// so a stranger, too, is seen.
+fn trace_span(request: &Request<Incoming>, id: &str) -> Span {
+    if !trace::is_on() {
+        return Span::none();
+    }
+    let route = trace::template(request.uri().path());
+    let route = if routes::is_allowed(request.method(), &route) { &*route } else { "other" };
+    trace::serving(request.method(), route, id, request.headers())
 }
 
 struct Refused {

@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 from .decode import decode_json
-from .effects import Reply, Request, get
-from .errors import ConnectionFailed, SandbankError
+from .effects import Request, get
+from .feed import Feed
 from .models import Event
-from .sse import EventParser
 
 
-class EventSource:
+class EventSource(Feed):
     """The events behind number `after`; all that are stored first, when there is none."""
 
-    done = False
+    name = "event stream"
 
     def __init__(self, after: int | None) -> None:
-        self.received = 0
+        super().__init__()
         self._after = after or 0
-        self._parser = EventParser()
 
-    def request(self) -> Request:
-        self._parser = EventParser()
+    def ask(self) -> Request:
         return get("/v1/events", after=str(self._after))
 
-    def opened(self, reply: Reply) -> None:
-        pass
-
-    def feed(self, chunk: bytes) -> None:
-        # A comment is a sign of life, too.
-        self.received += 1
-        self._parser.feed(chunk)
-
-    def ended(self) -> None:
-        raise ConnectionFailed("the server closed the event stream")
-
     def take(self) -> Event | None:
-        while (told := self._parser.take()) is not None:
+        while (told := self.parser.take()) is not None:
             event = decode_json(Event, told.data.encode())
             if event.seq > self._after:
                 self._after = event.seq
                 return event
         return None
-
-    def explains(self, error: SandbankError) -> bool:
-        return False

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .decode import decode_json
-from .effects import Reply, Request, get
-from .errors import ConnectionFailed, SandbankError
-from .sse import EventParser
+from .effects import Request, get
+from .feed import Feed
 
 __all__ = ["WatchEvent"]
 
@@ -33,8 +32,10 @@ class WatchEvent:
     reason: str | None = None
 
 
-class WatchSource:
+class WatchSource(Feed):
     """The changes behind number `after`, or from now on."""
+
+    name = "watch"
 
     def __init__(
         self,
@@ -44,34 +45,20 @@ class WatchSource:
         after: int | None,
         exclude: Sequence[str] | None,
     ) -> None:
-        self.done = False
-        self.received = 0
+        super().__init__()
         self._url = f"{sandbox}/files:watch"
         self._params = {"path": path, "recursive": "true" if recursive else "false"}
         if exclude is not None:
             self._params["exclude"] = ",".join(exclude)
         self._after = after
         self._is_ready = False
-        self._parser = EventParser()
 
-    def request(self) -> Request:
-        self._parser = EventParser()
+    def ask(self) -> Request:
         after = {} if self._after is None else {"after": str(self._after)}
         return get(self._url, **self._params, **after)
 
-    def opened(self, reply: Reply) -> None:
-        pass
-
-    def feed(self, chunk: bytes) -> None:
-        # A comment is a sign of life, too.
-        self.received += 1
-        self._parser.feed(chunk)
-
-    def ended(self) -> None:
-        raise ConnectionFailed("the server closed the watch")
-
     def take(self) -> WatchEvent | None:
-        while not self.done and (told := self._parser.take()) is not None:
+        while not self.done and (told := self.parser.take()) is not None:
             event = decode_json(WatchEvent, told.data.encode())
             self._after = event.seq
             self.done = event.kind == "end"
@@ -80,6 +67,3 @@ class WatchSource:
             if not (again and event.kind == "ready"):
                 return event
         return None
-
-    def explains(self, error: SandbankError) -> bool:
-        return False

@@ -1,6 +1,7 @@
 //! `sandbank workspace-service`: a directory of this machine, served to a control plane on another.
 
 mod probe;
+mod traces;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::context::Context;
 use crate::daemon::unusable;
 use crate::failure::{Exit, Failure};
 use crate::log;
+use traces::TraceArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -70,6 +72,8 @@ pub(crate) struct WorkspaceServiceArgs {
     /// Log lines: error, warn, info, debug, trace, or a filter
     #[arg(long, env = "WORKSPACE_LOG", value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: String,
+    #[command(flatten)]
+    pub(crate) traces: TraceArgs,
     /// Check settings and port, then leave
     #[arg(long)]
     pub(crate) check: bool,
@@ -136,7 +140,9 @@ pub(crate) async fn run(context: &Context, args: WorkspaceServiceArgs) -> Result
     if args.check {
         return context.ui.line("everything is ready for `sandbank workspace-service`").map(|()| 0);
     }
-    log::for_server(&LogSettings { format: LogFormat::Auto, filter: args.log_level.clone() })?;
+    let lines = LogSettings { format: LogFormat::Auto, filter: args.log_level.clone() };
+    let traces = args.traces.settings().map(|settings| log::traces(&settings)).transpose()?;
+    let traces = log::for_server(&lines, traces.as_ref())?;
     let place = Arc::new(LocalPlace::open(args.local()).map_err(|error| unusable(&error))?);
     // Before anybody asks: what keeps the runner from starting is said here.
     place.client().await.map_err(|error| unusable(&error))?;
@@ -151,6 +157,9 @@ pub(crate) async fn run(context: &Context, args: WorkspaceServiceArgs) -> Result
     tracing::info!(%address, %root, version = %API_VERSION, tls = tls.is_some(), "ready");
     service.serve(listener, stop).await;
     watching.abort();
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
     Ok(0)
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use sandbank_workspace::{Place, PlaceError, PlaceErrorKind, RemotePlace, RemoteSettings, probe};
+use sandbank_workspace::{
+    Place, PlaceError, PlaceErrorKind, RemoteNames, RemotePlace, RemoteSettings, probe,
+};
 use serde_json::json;
 
 use super::WorkspaceServiceArgs;
@@ -17,7 +19,11 @@ pub(super) async fn run(
     let keys = args.keys().map_err(|problem| super::wrong(&[problem]))?;
     let mut settings = RemoteSettings::new(url);
     settings.tls.authorities.clone_from(&args.authorities);
-    let problems = settings.problems("--probe", "--probe");
+    let problems = settings.problems(&RemoteNames {
+        url: "--probe",
+        allowed: "--probe",
+        authorities: "--authorities",
+    });
     if !problems.is_empty() {
         return Err(super::wrong(&problems));
     }

@@ -16,12 +16,12 @@ const OTHERS: usize = 30;
 /// Moving a descriptor to its place must not overwrite one that is still needed.
 const _: () = assert!(MAX_LOWER + MAX_BINDS + OTHERS < runner_fd::LISTENER as usize);
 
-/// Standard streams on `/dev/null`, the runner's descriptors in place, all else closed on exec.
+/// Standard streams on `/dev/null` but for the log, the runner's descriptors in place, all else closed on exec.
 pub(super) fn arrange(parts: &Parts) -> io::Result<()> {
     close_on_exec_from(3)?;
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    for stream in 0..3 {
-        duplicate(&null, stream)?;
+    for (stream, fd) in [(0, &null), (1, &null), (2, &parts.log)] {
+        duplicate(fd, stream)?;
     }
     let wanted = [
         (Some(&parts.listener), runner_fd::LISTENER),

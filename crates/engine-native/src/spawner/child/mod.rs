@@ -32,6 +32,7 @@ pub(super) struct Parts {
     net_namespace: Option<OwnedFd>,
     listener: OwnedFd,
     config: OwnedFd,
+    log: OwnedFd,
     runner: OwnedFd,
     /// This, `lower` and `binds` are found by path when the daemon is not root.
     workspace: Option<OwnedFd>,
@@ -52,6 +53,7 @@ impl Parts {
             net_namespace: from.one(Role::NetNamespace),
             listener: from.one(Role::Listener)?,
             config: from.one(Role::Config)?,
+            log: from.one(Role::Log)?,
             runner: from.one(Role::Runner)?,
             workspace: from.one(Role::Workspace),
             tasks: from.all(Role::Tasks),

@@ -1,8 +1,7 @@
 //! One setting of Sandkasten's as settings of ours.
 
 use super::super::error::{ConfigError, Origin};
-use super::super::setting::Setting;
-use super::super::table::TABLE;
+use super::super::table;
 use super::Taken;
 use super::names::{Meaning, Name};
 
@@ -65,9 +64,8 @@ pub(super) fn invalid(origin: &Origin, text: &str, allowed: &str) -> ConfigError
 /// `127.0.0.1:8080`, `[::1]:8080`, `:8080` for everywhere.
 fn listen(text: &str) -> Option<(String, String)> {
     let (host, port) = text.rsplit_once(':')?;
-    let is_setting = |key: &str, text: &str| {
-        TABLE.iter().find(|row| row.key == key).and_then(|row: &Setting| row.parse(text)).is_some()
-    };
+    let is_setting =
+        |key: &str, text: &str| table::row(key).and_then(|row| row.parse(text)).is_some();
     let host = if host.is_empty() { "0.0.0.0" } else { host };
     let fits = is_setting("server.host", host) && is_setting("server.port", port);
     fits.then(|| (host.to_owned(), port.to_owned()))

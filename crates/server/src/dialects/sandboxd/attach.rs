@@ -7,7 +7,6 @@ use axum::response::Response;
 use sandbank_protocol::PtySize;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tracing::Instrument;
 use utoipa::IntoParams;
 
 use super::signals::Signal;
@@ -16,6 +15,7 @@ use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{CommandPath, Query};
 use crate::limits::MAX_VIEWER_MESSAGE_BYTES;
+use crate::request::Carried;
 use crate::terminal::viewer::{Asked, Spelling, view};
 use crate::terminal::{Beginning, Ground, Shown, Terminal};
 
@@ -52,7 +52,7 @@ impl AttachQuery {
 /// binary message that paints it, at the beginning and whenever this viewer fell behind; `lagged`
 /// with `seq` and `droppedBytes` where there is no screen to paint; `error` with `message`; `pong`;
 /// `ended` with `ending` and `exitCode`. Closed with 1000 after the ending, 1012 when the daemon
-/// goes, 4400 after a message that is not understood, 4408 when nothing comes back in time, 4413
+/// goes, 4400 after a message that is not understood, 4401 when the token is revoked, 4408 when nothing comes back in time, 4413
 /// when more is typed than the program takes, 4503 when the sandbox does not answer, 1011 else.
 #[utoipa::path(get, path = "/v1/sandboxes/{id}/commands/{commandId}/attach", tag = "commands",
     params(("id" = String, Path), ("commandId" = String, Path), AttachQuery),
@@ -73,8 +73,9 @@ pub(super) async fn attach(
     let terminal = Terminal::open(app, ground, command, query.beginning()?).await?;
     let hands = terminal.hands(&caller.name);
     let upgrade = upgrade.max_message_size(MAX_VIEWER_MESSAGE_BYTES);
-    let span = tracing::Span::current();
-    Ok(upgrade.on_upgrade(|socket| view(socket, terminal, hands, Own).instrument(span)))
+    let carried = Carried::now();
+    let viewing = |socket| async move { drop(view(socket, terminal, hands, Own, &caller).await) };
+    Ok(upgrade.on_upgrade(|socket| carried.over(Box::pin(viewing(socket)))))
 }
 
 /// Our own frames.

@@ -5,11 +5,11 @@
 
 use sandbank_engine::SandboxId;
 use sandbank_protocol::{CommandSpec, CommandStatus, Ending};
-use tracing::Instrument;
 
 use super::wait;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::request::Carried;
 
 /// `status` is the one that came with the start.
 pub(in crate::dialects) fn log(
@@ -47,7 +47,7 @@ pub(in crate::dialects) fn log(
             }
         }
     };
-    tokio::spawn(watch.in_current_span());
+    tokio::spawn(Carried::now().over(watch));
 }
 
 /// A shell's only word is the whole script.

@@ -6,7 +6,6 @@ use sandbank_engine::SandboxId;
 use sandbank_orchestrator::{Attached, OrchestratorError};
 use sandbank_protocol::{CommandId, CommandSpec, FaultCode, SignalRequest, Started};
 use serde::Serialize;
-use tracing::Instrument;
 use utoipa::ToSchema;
 
 use super::command_start::{self, StartBody, StartQuery, StartReply};
@@ -19,6 +18,7 @@ use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{CommandPath, Loose, Query, SandboxPath, Segments};
 use crate::limits::START_PATIENCE;
 use crate::reply::{Done, Reply};
+use crate::request::Carried;
 
 const SIGTERM: i32 = 15;
 
@@ -39,7 +39,7 @@ pub(super) async fn start(
     let spec = command_start::read(&body)?;
     let starting = start_and_log(app.clone(), id.clone(), caller, attached, spec, query.wait);
     // A task of its own: a client that leaves does not take what is known of its command along.
-    let started = tokio::spawn(starting.in_current_span()).await;
+    let started = tokio::spawn(Carried::now().over(Box::pin(starting))).await;
     let (attached, started) = started.map_err(|_| ApiError::internal())?;
     let started = started.map_err(conflict)?;
     let reply = StartReply::new(&started, &body);

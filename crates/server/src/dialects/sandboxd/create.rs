@@ -120,8 +120,9 @@ pub(super) struct CreateReply {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     pub(super) acquire_source: Option<Source>,
-    /// What of the request had no effect, each with what to do: fields that there are not, and what
-    /// a sandbox that was there already has otherwise. Absent when there is none.
+    /// What of the request had no effect, or another one, each with what to do: fields that there are
+    /// not, values that were clamped, and what a sandbox that was there already has otherwise. Absent
+    /// when there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub(super) warnings: Vec<String>,

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::app::{App, openapi_json};
 use crate::error::{ApiError, ApiResult, ErrorBody};
+use crate::limits::RETRY_SOON;
 use crate::reply::{JSON, Reply};
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -20,7 +21,7 @@ pub(super) struct Health {
     version: &'static str,
 }
 
-/// Whether the daemon serves and can keep what it is told. Needs no token.
+/// Whether the daemon serves, can keep what it is told, and its engine answers. Needs no token.
 #[utoipa::path(get, path = "/v1/health", tag = "daemon",
     responses((status = 200, body = Health), (status = "default", body = ErrorBody)))]
 pub(super) async fn health(State(app): State<App>) -> ApiResult<Reply<Health>> {
@@ -29,7 +30,15 @@ pub(super) async fn health(State(app): State<App>) -> ApiResult<Reply<Health>> {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "data_dir_unusable", message)
             .with_hint("bring it back, or stop the server and start it with another"));
     }
-    let engine = app.orchestrator().engine().name();
+    let engine = app.orchestrator().engine();
+    // A workspace elsewhere does without.
+    if engine.silent().is_some() && app.workspace_place().is_none() {
+        let (status, code) = (StatusCode::SERVICE_UNAVAILABLE, "engine_unavailable");
+        let message = format!("the engine {} does not answer", engine.name());
+        return Err(ApiError::overloaded(status, code, message, RETRY_SOON)
+            .with_hint("`sandbank doctor` says why; it is used again as soon as it answers"));
+    }
+    let engine = engine.name();
     let engines = app.orchestrator().engines().map(|engine| engine.name()).collect();
     Ok(Reply(Health { ok: true, engine, engines, version: env!("CARGO_PKG_VERSION") }))
 }

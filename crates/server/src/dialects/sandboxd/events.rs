@@ -16,8 +16,9 @@ use tokio::sync::broadcast::error::RecvError;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, ErrorBody};
-use crate::extract::Query;
+use crate::extract::{Query, is_bound, is_hidden};
 use crate::limits::HEARTBEAT;
 use crate::streams::StreamPermit;
 
@@ -49,13 +50,14 @@ pub(super) struct EventView<'a> {
         (status = "default", body = ErrorBody)))]
 pub(super) async fn events(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<EventQuery>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
     let permit = app.streams().open()?;
     let after = last_event_id(&headers)?.or(query.after).unwrap_or(0);
     let (stored, live) = app.orchestrator().events(after).await?;
-    let feed = Feed { app, stored: stored.into(), live, last: after, _permit: permit };
+    let feed = Feed { app, caller, stored: stored.into(), live, last: after, _permit: permit };
     let events = stream::unfold(feed, |mut feed| async move {
         let event = feed.next().await?;
         Some((Ok::<_, Infallible>(sse(&event)), feed))
@@ -74,6 +76,8 @@ pub(super) fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<u64>> {
 
 struct Feed {
     app: App,
+    /// Who reads it.
+    caller: Caller,
     stored: VecDeque<Event>,
     live: Receiver<Event>,
     last: u64,
@@ -81,7 +85,7 @@ struct Feed {
 }
 
 impl Feed {
-    /// None when the daemon is on its way out.
+    /// None when the daemon is on its way out, or whose an event is cannot be told.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.stored.pop_front() {
@@ -89,6 +93,9 @@ impl Feed {
                     continue;
                 }
                 self.last = event.seq;
+                if self.is_hidden(&event).await.ok()? {
+                    continue;
+                }
                 return Some(event);
             }
             let received = tokio::select! {
@@ -104,6 +111,17 @@ impl Feed {
                 }
                 Err(RecvError::Closed) => return None,
             }
+        }
+    }
+
+    /// Where nobody knows any more whose a sandbox was, it may be one that is not for everybody.
+    async fn is_hidden(&self, event: &Event) -> ApiResult<bool> {
+        match &event.sandbox {
+            Some(id) if is_bound(&self.app, &self.caller) => {
+                let key = self.app.orchestrator().key_of(id).await?;
+                Ok(key.is_none_or(|key| is_hidden(&self.app, &self.caller, &key)))
+            }
+            _ => Ok(false),
         }
     }
 }

@@ -18,6 +18,7 @@ use super::events::last_event_id;
 use super::watch_feed::WatchFeed;
 use super::{path_rule, watch_socket};
 use crate::app::App;
+use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{Query, SandboxPath};
 use crate::limits::HEARTBEAT;
@@ -96,6 +97,7 @@ pub(super) fn text(event: &WatchEvent) -> String {
         (status = "default", body = ErrorBody)))]
 pub(super) async fn watch(
     State(app): State<App>,
+    caller: Caller,
     SandboxPath(id): SandboxPath,
     Query(query): Query<WatchQuery>,
     headers: HeaderMap,
@@ -113,7 +115,7 @@ pub(super) async fn watch(
             .with_hint("ask for a WebSocket, or leave out `Upgrade` for server-sent events")
     })?;
     let feed = WatchFeed::open(app, id, wanted).await?;
-    Ok(watch_socket::serve(upgrade, feed))
+    Ok(watch_socket::serve(upgrade, feed, caller))
 }
 
 fn sse(feed: WatchFeed) -> Response {

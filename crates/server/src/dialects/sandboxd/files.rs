@@ -4,7 +4,7 @@ use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
-use sandbank_channel::ByteRange;
+use sandbank_channel::{ByteRange, RunnerClient};
 use sandbank_orchestrator::OrchestratorError;
 use sandbank_protocol::FaultCode;
 use serde::{Deserialize, Serialize};
@@ -79,14 +79,31 @@ pub(super) async fn read(
         return Err(too_long());
     }
     let mut content = Vec::with_capacity(usize::try_from(download.stat.size).unwrap_or(0));
-    while let Some(chunk) = download.chunk().await? {
-        content.extend_from_slice(&chunk);
+    loop {
+        match download.chunk().await {
+            Ok(Some(chunk)) => content.extend_from_slice(&chunk),
+            Ok(None) => break,
+            Err(error) => {
+                let was = &download.stat;
+                let look =
+                    |client: RunnerClient| async move { client.has_changed(path, was).await };
+                return Err(match attached.run(look).await {
+                    Ok(true) => changed(),
+                    Ok(false) | Err(_) => error.into(),
+                });
+            }
+        }
         if content.len() as u64 > MAX_READ_JSON_BYTES {
             return Err(too_long());
         }
     }
     let content_base64 = Some(STANDARD.encode(content));
     Ok(Reply(ReadReply { found: true, content_base64 }))
+}
+
+fn changed() -> ApiError {
+    let message = "the file changed while it was read";
+    ApiError::new(StatusCode::CONFLICT, "file_changed", message).with_hint("read it again")
 }
 
 fn too_long() -> ApiError {

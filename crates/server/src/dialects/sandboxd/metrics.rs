@@ -13,6 +13,7 @@ use sandbank_orchestrator::{PoolStatus, Status};
 
 use crate::app::App;
 use crate::config::WorkspaceMode;
+use crate::dialects::tools;
 use crate::error::ErrorBody;
 
 const OPEN_METRICS: HeaderValue =
@@ -22,7 +23,7 @@ type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge>;
 type Counters = Family<Labels, Counter>;
 
-/// Sandboxes by state, creates by source and under way, the pool, and the workspace, for Prometheus.
+/// Sandboxes by state, creates by source and under way, the pool, the workspace, and the tools, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "daemon",
     responses((status = 200, body = String, content_type = "application/openmetrics-text"),
         (status = "default", body = ErrorBody)))]
@@ -33,6 +34,7 @@ pub(super) async fn metrics(State(app): State<App>) -> Response {
         let checks = app.readiness().checks(&app).await;
         app.workspace_measured().register(&mut registry, &checks);
     }
+    tools::register(&mut registry, &app.tools().counted());
     let text = text(&registry);
     ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response()
 }

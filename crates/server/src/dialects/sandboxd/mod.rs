@@ -3,6 +3,7 @@
 //! Handlers validate, convert and map errors. sandboxd's routes keep its literal messages and
 //! its reading of numbers; our own routes are strict.
 
+mod adjusted;
 mod attach;
 mod command_start;
 mod command_tail;

@@ -6,6 +6,7 @@ use sandbank_orchestrator::OrchestratorError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::adjusted;
 use super::create::{self, CreateBody, CreateReply};
 use super::differences;
 use super::post_mortem_view::PostMortemView;
@@ -14,7 +15,7 @@ use super::stats_view::StatsView;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, ErrorBody};
-use crate::extract::{Loose, SandboxPath, Segments};
+use crate::extract::{Loose, SandboxPath, Segments, is_hidden};
 use crate::reply::{Done, Reply};
 
 /// Create a sandbox, or find the live one with this key.
@@ -39,6 +40,7 @@ pub(super) async fn create(
         disk_bytes = limits.disk_bytes, "sandbox ready"
     );
     let mut warnings = create::FIELDS.warnings(&body);
+    warnings.extend(adjusted::warnings(&body, &asked));
     if !made.created
         && let Some(has) = app.orchestrator().find_living(&made.id)
     {
@@ -98,7 +100,8 @@ pub(super) struct SandboxList {
 #[utoipa::path(get, path = "/v1/sandboxes", tag = "sandboxes",
     responses((status = 200, body = SandboxList), (status = "default", body = ErrorBody)))]
 pub(super) async fn list(State(app): State<App>, caller: Caller) -> Reply<SandboxList> {
-    let infos = app.orchestrator().list().await;
+    let mut infos = app.orchestrator().list().await;
+    infos.retain(|info| !is_hidden(&app, &caller, &info.key));
     let view = |info| SandboxView::new(&app, &caller, info);
     Reply(SandboxList { sandboxes: infos.into_iter().map(view).collect() })
 }

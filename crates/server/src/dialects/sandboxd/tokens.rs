@@ -105,6 +105,7 @@ pub(super) async fn revoke(
     if !app.store().tokens().revoke(name, now_ms()).await? {
         return Err(ApiError::not_found("token_not_found"));
     }
+    app.token_was_revoked(name);
     tracing::info!(token = %name, by = %caller.name, "token revoked");
     Ok(Done::reply())
 }

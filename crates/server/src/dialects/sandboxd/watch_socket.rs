@@ -9,16 +9,20 @@ use tokio::time::{interval_at, timeout};
 
 use super::file_watch::text;
 use super::watch_feed::{Stopped, WatchFeed};
+use crate::auth::Caller;
 use crate::limits::{HEARTBEAT, MAX_WATCH_MESSAGE_BYTES, SOCKET_CLOSE_TIME, SOCKET_SEND_TIME};
+use crate::request::Carried;
+use crate::terminal::closing::{Closing, REVOKED};
 
-pub(super) fn serve(upgrade: WebSocketUpgrade, feed: WatchFeed) -> Response {
+pub(super) fn serve(upgrade: WebSocketUpgrade, feed: WatchFeed, caller: Caller) -> Response {
+    let carried = Carried::now();
     upgrade
         .max_message_size(MAX_WATCH_MESSAGE_BYTES)
         .max_frame_size(MAX_WATCH_MESSAGE_BYTES)
-        .on_upgrade(move |socket| talk(socket, feed))
+        .on_upgrade(move |socket| carried.over(Box::pin(talk(socket, feed, caller))))
 }
 
-async fn talk(socket: WebSocket, mut feed: WatchFeed) {
+async fn talk(socket: WebSocket, mut feed: WatchFeed, caller: Caller) {
     let (mut sink, mut words) = socket.split();
     let mut heard = tokio::time::Instant::now();
     let mut beat = interval_at(heard + HEARTBEAT, HEARTBEAT);
@@ -33,6 +37,7 @@ async fn talk(socket: WebSocket, mut feed: WatchFeed) {
                     continue;
                 }
             },
+            () = caller.revoked() => break (Closing::Revoked.code(), REVOKED),
             event = feed.next() => match event {
                 Ok(event) => Message::text(text(&event)),
                 Err(Stopped::Ended) => break (close_code::NORMAL, "the watch has ended"),

@@ -2,8 +2,8 @@
 //!
 //! Every error of a route of this dialect has this body, also those made before a handler is reached.
 
-use axum::response::{IntoResponse, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
+use http::StatusCode;
 use sandbank_channel::ChannelError;
 use sandbank_engine::{EngineError, SandboxId};
 use sandbank_orchestrator::{Cause, OrchestratorError};
@@ -15,7 +15,6 @@ use utoipa::ToSchema;
 use super::id::SessionId;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::reply::JSON;
 
 /// An error of the sessions' routes.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,17 +47,8 @@ pub(crate) fn method_not_allowed() -> ApiError {
 }
 
 /// The finished answer.
-pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
-    let own = error.render(request_id);
-    let body = serde_json::to_vec(&SessionError::from(error)).expect("plain data");
-    let mut response = (error.status, body).into_response();
-    for (name, value) in own.headers() {
-        if name != header::CONTENT_LENGTH {
-            response.headers_mut().insert(name, value.clone());
-        }
-    }
-    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
-    response
+pub(crate) fn render(error: &ApiError) -> Response {
+    error.answer(&SessionError::from(error))
 }
 
 impl From<&ApiError> for SessionError {

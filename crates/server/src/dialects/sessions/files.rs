@@ -22,7 +22,7 @@ use crate::extract::{Query, Whole, bad_json};
 use crate::reply::{Done, Reply};
 
 #[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = WriteFile)]
+#[schema(as = SessionWriteFile)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteBody<'a> {
     /// Relative to `/workspace`, or absolute below it.

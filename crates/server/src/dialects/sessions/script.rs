@@ -1,17 +1,12 @@
 //! One script in a session's shell, from its start to its ending, however often the channel breaks.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use sandbank_channel::OutputStream;
 use sandbank_engine::SandboxId;
-use sandbank_orchestrator::{Attached, OrchestratorError};
-use sandbank_protocol::{
-    CommandSpec, CommandStatus, Ending, FaultCode, Frame, ShellName, ShellUse, Started, StdinMode,
-};
-use tracing::Instrument;
+use sandbank_orchestrator::{FollowError, FollowedCommand, OrchestratorError, Said};
+use sandbank_protocol::{CommandSpec, CommandStatus, Ending, ShellName, ShellUse, Started};
 
 use super::id::SessionId;
 use super::session::find;
@@ -19,10 +14,9 @@ use super::{cwd, error, path};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::dialects::sandboxd::command_watch;
-use crate::dialects::sandboxd::reconnect::{Retry, is_broken, refused_as};
 use crate::error::{ApiError, ApiResult};
 use crate::limits::SESSION_JOURNAL_BYTES;
-use crate::request::random_id;
+use crate::request::{Carried, random_id};
 
 pub(super) fn shell_name() -> ShellName {
     "session".parse().expect("a plain word")
@@ -44,54 +38,17 @@ pub(super) fn begin(app: &App, sandbox: &SandboxId) {
 
 fn spec(script: String, timeout: Option<Duration>) -> CommandSpec {
     CommandSpec {
-        id: random_id().parse().expect("random ids are plain characters"),
-        argv: vec![script],
-        env: BTreeMap::new(),
-        cwd: None,
-        stdin: StdinMode::Null,
-        pty: None,
         timeout_ms: timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
         journal_bytes: Some(SESSION_JOURNAL_BYTES),
-        screen: false,
         shell: Some(ShellUse {
             name: shell_name(),
             merged: true,
             begin_in: Some(path::ROOT.to_owned()),
         }),
-    }
-}
-
-/// Until the runner has it and its output is open: its id makes it safe to ask again over another
-/// channel.
-async fn start(
-    app: &App,
-    mut attached: Attached,
-    spec: &CommandSpec,
-    patience: Option<Duration>,
-) -> (Attached, Result<(Started, OutputStream), OrchestratorError>) {
-    let mut retry = Retry::default();
-    loop {
-        let begun = async {
-            let started = match patience {
-                Some(patience) => attached.start_and_wait(spec, patience).await?,
-                None => attached.start(spec).await?,
-            };
-            let id = &spec.id;
-            let output = attached.run(|client| async move { client.output(id, 0, true).await });
-            Ok::<_, OrchestratorError>((started, output.await?))
-        };
-        let error = match begun.await {
-            Err(error) if is_broken(&error) => error,
-            done => return (attached, done),
-        };
-        if !retry.again().await {
-            return (attached, Err(error));
-        }
-        match app.orchestrator().attach(attached.sandbox_id()).await {
-            Ok(again) => attached = again,
-            Err(error) if is_broken(&error) => {}
-            Err(error) => return (attached, Err(error)),
-        }
+        ..CommandSpec::new(
+            random_id().parse().expect("random ids are plain characters"),
+            vec![script],
+        )
     }
 }
 
@@ -100,11 +57,7 @@ pub(super) struct Script {
     session: SessionId,
     timeout: Duration,
     status: CommandStatus,
-    /// Keeps the session busy, and tells when it ends.
-    attached: Attached,
-    output: OutputStream,
-    last_seq: u64,
-    retry: Retry,
+    running: FollowedCommand,
 }
 
 pub(super) enum Piece {
@@ -139,92 +92,46 @@ impl Script {
         let (shared, id) = (app.clone(), sandbox.clone());
         // A task of its own: a client that leaves does not take what is known of its script along.
         let starting = async move {
-            let (attached, started) = start(&shared, attached, &spec, patience).await;
+            let orchestrator = shared.orchestrator().clone();
+            let started = FollowedCommand::start(orchestrator, attached, &spec, patience).await;
             if let Ok((Started { status, .. }, _)) = &started {
                 command_watch::log(&shared, &id, &caller, &spec, status);
             }
-            (attached, started)
+            started
         };
-        let started = tokio::spawn(starting.in_current_span()).await;
-        let (attached, started) = started.map_err(|_| ApiError::internal())?;
-        let (Started { status, .. }, output) = started.map_err(ended)?;
-        let (last_seq, retry) = (0, Retry::default());
-        Ok(Self { app, session, timeout, status, attached, output, last_seq, retry })
+        let started = tokio::spawn(Carried::now().over(Box::pin(starting))).await;
+        let (Started { status, .. }, running) =
+            started.map_err(|_| ApiError::internal())?.map_err(ended)?;
+        Ok(Self { app, session, timeout, status, running })
     }
 
     pub(super) async fn next(&mut self) -> ApiResult<Piece> {
-        loop {
-            let next = tokio::select! {
-                biased;
-                next = self.output.next() => next,
-                cause = self.attached.ended() => {
-                    return Err(error::session_ended(&self.session, &cause));
-                }
-                () = self.app.shutdown().draining() => {
-                    return Err(OrchestratorError::ShuttingDown.into());
-                }
-            };
-            match next {
-                Ok(Some(frame)) => {
-                    if let Some(piece) = self.piece(frame)? {
-                        return Ok(piece);
-                    }
-                }
-                Ok(None) => self.reconnect().await?,
-                Err(error) if error.is_broken() => self.reconnect().await?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    fn piece(&mut self, frame: Frame) -> ApiResult<Option<Piece>> {
-        let seq = frame.seq();
-        let is_new = seq > self.last_seq;
-        let piece = match frame {
-            Frame::Output { data, .. } if is_new => Piece::Output(data),
-            Frame::Dropped { .. } if is_new => Piece::Dropped,
-            // Sent twice around a reconnect.
-            Frame::Output { .. } | Frame::Dropped { .. } => return Ok(None),
-            Frame::Heartbeat { .. } => return Ok(Some(Piece::Silence)),
-            Frame::Ended { ending, .. } => {
-                let ending = serde_json::from_slice(&ending).map_err(|_| ApiError::internal())?;
-                return Ok(Some(Piece::Ended(ending)));
+        let said = tokio::select! {
+            biased;
+            said = self.running.next() => said,
+            () = self.app.shutdown().draining() => {
+                return Err(OrchestratorError::ShuttingDown.into());
             }
         };
-        self.last_seq = seq;
-        self.retry = Retry::default();
-        Ok(Some(piece))
-    }
-
-    async fn reconnect(&mut self) -> ApiResult<()> {
-        while self.retry.again().await {
-            match self.reopen().await {
-                Ok(()) => return Ok(()),
-                Err(error) if is_broken(&error) => {}
-                Err(OrchestratorError::Channel(inner))
-                    if refused_as(&inner, FaultCode::NotFound) =>
-                {
-                    return Err(lost("the sandbox no longer knows it"));
-                }
-                Err(error) => return Err(error::of_session(&self.session, error)),
+        match said {
+            Ok(Said::Output { data, .. }) => Ok(Piece::Output(data)),
+            Ok(Said::Dropped { .. }) => Ok(Piece::Dropped),
+            Ok(Said::Silence) => Ok(Piece::Silence),
+            Ok(Said::Ended(ending)) => Ok(Piece::Ended(ending)),
+            Err(FollowError::SandboxEnded(cause)) => {
+                Err(error::session_ended(&self.session, &cause))
             }
+            Err(FollowError::Lost(reason)) => Err(lost(reason)),
+            Err(FollowError::Failed(error)) => Err(error::of_session(&self.session, error)),
         }
-        Err(lost("the sandbox does not answer"))
-    }
-
-    async fn reopen(&mut self) -> Result<(), OrchestratorError> {
-        let id = self.attached.sandbox_id().clone();
-        let attached = self.app.orchestrator().attach(&id).await?;
-        self.output = attached.output(&self.status.id, self.last_seq, true).await?;
-        self.attached = attached;
-        Ok(())
     }
 
     /// After its ending was seen.
     pub(super) async fn outcome(mut self, ending: Ending) -> ApiResult<Outcome> {
         if self.status.ending().is_none() {
             let command = &self.status.id;
-            let asked = self.attached.run(|client| async move { client.command(command).await });
+            let asked =
+                self.running.attached().run(|client| async move { client.command(command).await });
             if let Ok(status) = asked.await {
                 self.status = status;
             }

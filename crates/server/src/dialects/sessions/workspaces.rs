@@ -1,6 +1,7 @@
 //! Kept workspaces.
 
 use axum::extract::State;
+use sandbank_engine::SandboxId;
 use sandbank_orchestrator::{KeptWorkspaces, OrchestratorError};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,6 +11,7 @@ use super::id::{WorkspacePath, caretaker_key};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiResult;
+use crate::extract::is_hidden;
 use crate::reply::{Done, Reply};
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,14 +42,21 @@ pub(super) struct WorkspaceView {
 /// Every kept workspace.
 #[utoipa::path(get, path = "/v1/workspaces", tag = "workspaces",
     responses((status = 200, body = WorkspaceList), (status = "default", body = SessionError)))]
-pub(super) async fn list(State(app): State<App>) -> ApiResult<Reply<WorkspaceList>> {
+pub(super) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+) -> ApiResult<Reply<WorkspaceList>> {
     let KeptWorkspaces { known, unavailable } = app.orchestrator().workspaces().await?;
+    let is_shown = |id: &SandboxId| {
+        let owner = app.orchestrator().ownership(id);
+        !owner.is_some_and(|(key, _)| is_hidden(&app, &caller, &key))
+    };
     let view = |(engine, info): (&'static str, sandbank_engine::WorkspaceInfo)| WorkspaceView {
         id: info.id.to_string(),
         engine,
         bytes: info.bytes,
         quota_bytes: info.quota_bytes,
-        in_use_by: info.in_use_by.into_iter().map(Into::into).collect(),
+        in_use_by: info.in_use_by.into_iter().filter(is_shown).map(Into::into).collect(),
     };
     let mut workspaces: Vec<_> = known.into_iter().map(view).collect();
     workspaces.sort_by(|a, b| a.id.cmp(&b.id));

@@ -1,13 +1,12 @@
 //! Errors as boring-ui reads them: `{"detail": …}`, a sentence, or a list where input is wrong.
 
-use axum::response::{IntoResponse, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
+use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::reply::JSON;
 
 /// An error of the workspace's routes.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,22 +27,13 @@ pub(crate) fn method_not_allowed() -> ApiError {
 }
 
 /// The finished answer.
-pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
-    let own = error.render(request_id);
+pub(crate) fn render(error: &ApiError) -> Response {
     let detail = match (&error.details, error.code) {
         (Some(list @ Value::Array(_)), _) => list.clone(),
         (_, "route_not_found") => json!("Not Found"),
         _ => json!(sentence(error)),
     };
-    let body = serde_json::to_vec(&Detail { detail }).expect("plain data");
-    let mut response = (error.status, body).into_response();
-    for (name, value) in own.headers() {
-        if name != header::CONTENT_LENGTH {
-            response.headers_mut().insert(name, value.clone());
-        }
-    }
-    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
-    response
+    error.answer(&Detail { detail })
 }
 
 /// There is one field for people, so what to do next is part of the sentence. The original's own

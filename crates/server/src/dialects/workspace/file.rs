@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use http::StatusCode;
-use sandbank_channel::{ByteRange, full_body};
+use sandbank_channel::{ByteRange, RunnerClient, full_body};
 use sandbank_protocol::FaultCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -48,8 +48,20 @@ pub(super) async fn read(
         return Err(too_large(asked));
     }
     let mut content = Vec::with_capacity(usize::try_from(download.stat.size).unwrap_or(0));
-    while let Some(chunk) = download.chunk().await? {
-        content.extend_from_slice(&chunk);
+    loop {
+        match download.chunk().await {
+            Ok(Some(chunk)) => content.extend_from_slice(&chunk),
+            Ok(None) => break,
+            Err(error) => {
+                let was = &download.stat;
+                let look =
+                    |client: RunnerClient| async move { client.has_changed(wanted, was).await };
+                return Err(match place.run(look).await {
+                    Ok(true) => changed(asked),
+                    Ok(false) | Err(_) => error.into(),
+                });
+            }
+        }
         if content.len() as u64 > MAX_WORKSPACE_FILE_BYTES {
             return Err(too_large(asked));
         }
@@ -127,6 +139,11 @@ pub(super) fn not_found(asked: &str) -> ApiError {
 
 fn is_directory(asked: &str) -> ApiError {
     refused(StatusCode::BAD_REQUEST, "wrong_kind", format!("Path is a directory: {asked}"))
+}
+
+fn changed(asked: &str) -> ApiError {
+    let message = format!("File changed while it was read: {asked}");
+    refused(StatusCode::CONFLICT, "file_changed", message).with_hint("read it again")
 }
 
 fn too_large(asked: &str) -> ApiError {

@@ -5,6 +5,7 @@
 
 use http::{Method, StatusCode};
 
+use crate::dialects::Dialect;
 use crate::error::{ApiError, ApiResult};
 use crate::rate::{RateKey, RateLimit};
 
@@ -26,7 +27,7 @@ impl Group {
             "/api/search" => Some(Self::Search),
             "/api/attachments" => Some(Self::Upload),
             _ if route.starts_with("/ws/") => Some(Self::Socket),
-            _ if !route.starts_with("/api/") => None,
+            _ if Dialect::of(route) != Dialect::Workspace || !route.starts_with("/api/") => None,
             _ if method == Method::GET || method == Method::HEAD => Some(Self::Look),
             _ => Some(Self::Change),
         }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use http::StatusCode;
 use sandbank_channel::{ChannelError, RunnerClient};
 use sandbank_engine::{NetworkMode, WorkspaceId};
-use sandbank_orchestrator::{Attached, CreateRequest, OrchestratorError, SandboxKey};
+use sandbank_orchestrator::{CreateRequest, OrchestratorError, SandboxKey};
 use sandbank_protocol::{CommandSpec, CommandStatus, FaultCode, WORKSPACE};
-use sandbank_workspace::{Held, Place as Elsewhere, PlaceCalls, PlaceError, PlaceErrorKind};
+use sandbank_workspace::{Place as Elsewhere, PlaceError, PlaceErrorKind};
 use serde_json::Map;
 
 use super::error::switched_off;
@@ -18,13 +18,10 @@ use crate::dialects::reserved_keys;
 use crate::dialects::sandboxd::limits;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{FIRST_LOOK_PAUSE, LONGEST_LOOK_PAUSE, RETRY_SOON};
-use crate::terminal::Ground;
+use crate::terminal::{Ground, GroundError, Hold};
 
 /// The runner, held for one request or one session.
-pub(super) enum Place {
-    Sandbox(Attached),
-    Elsewhere(Arc<dyn Elsewhere>, Held),
-}
+pub(super) struct Place(Hold);
 
 /// Why something did not happen in the workspace.
 pub(super) enum Refusal {
@@ -47,19 +44,22 @@ impl Place {
 
     async fn elsewhere(place: &Arc<dyn Elsewhere>) -> ApiResult<Self> {
         let held = place.client().await.map_err(Refusal::from)?;
-        Ok(Self::Elsewhere(place.clone(), held))
+        Ok(Self(Hold::Elsewhere(place.clone(), held)))
     }
 
     /// The one that is there already; none is made.
-    pub(super) async fn existing(app: &App) -> Option<Self> {
+    pub(super) async fn existing(app: &App) -> ApiResult<Option<Self>> {
         if let Some(place) = app.workspace_place() {
-            return Self::elsewhere(place).await.ok();
+            return Self::elsewhere(place).await.map(Some);
         }
-        Self::check(app).ok()?;
+        Self::check(app)?;
         let key = key(&app.settings().workspace.name);
-        let found = app.orchestrator().find_key(&key).await.ok()??;
-        let attached = app.orchestrator().attach(&found.id).await.ok()?;
-        Some(Self::Sandbox(attached))
+        let Some(found) = app.orchestrator().find_key(&key).await? else { return Ok(None) };
+        match app.orchestrator().attach(&found.id).await {
+            Ok(attached) => Ok(Some(Self(Hold::Sandbox(attached)))),
+            Err(OrchestratorError::NotFound(_) | OrchestratorError::Gone { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether there is one at all.
@@ -72,17 +72,14 @@ impl Place {
 
     /// For terminals, which are held for long.
     pub(super) fn ground(&self) -> Ground {
-        match self {
-            Self::Sandbox(attached) => Ground::Sandbox(attached.sandbox_id().clone()),
-            Self::Elsewhere(place, _) => Ground::Elsewhere(place.clone()),
-        }
+        self.0.ground()
     }
 
     /// Starts a program; an id that is known attaches to it.
     pub(super) async fn start(&self, spec: &CommandSpec) -> Result<CommandStatus, Refusal> {
-        match self {
-            Self::Sandbox(attached) => Ok(attached.start(spec).await?.status),
-            Self::Elsewhere(..) => {
+        match &self.0 {
+            Hold::Sandbox(attached) => Ok(attached.start(spec).await?.status),
+            Hold::Elsewhere(..) => {
                 Ok(self.run(|client| async move { client.start(spec).await }).await?.status)
             }
         }
@@ -95,10 +92,7 @@ impl Place {
         F: Fn(RunnerClient) -> A + Send + Sync,
         A: Future<Output = Result<T, ChannelError>> + Send,
     {
-        match self {
-            Self::Sandbox(attached) => Ok(attached.run(call).await?),
-            Self::Elsewhere(place, _) => Ok(place.run(call).await?),
-        }
+        Ok(self.0.run(call).await?)
     }
 
     /// Makes a call that must not be made twice.
@@ -107,11 +101,11 @@ impl Place {
         F: FnOnce(RunnerClient) -> A,
         A: Future<Output = Result<T, ChannelError>>,
     {
-        match self {
-            Self::Sandbox(attached) => {
+        match &self.0 {
+            Hold::Sandbox(attached) => {
                 Ok(call(RunnerClient::clone(attached)).await.map_err(OrchestratorError::from)?)
             }
-            Self::Elsewhere(_, held) => {
+            Hold::Elsewhere(_, held) => {
                 Ok(call(RunnerClient::clone(held)).await.map_err(PlaceError::from)?)
             }
         }
@@ -127,9 +121,13 @@ pub(crate) fn find_sessions(app: &App) {
     tokio::spawn(async move {
         let mut pause = FIRST_LOOK_PAUSE;
         loop {
-            // Where there is no sandbox yet, there are no sessions.
-            let Some(place) = Place::existing(&app).await else { return };
-            if app.workspace_sessions().look(&app, &place).await.is_ok() {
+            let is_done = match Place::existing(&app).await {
+                Ok(Some(place)) => app.workspace_sessions().look(&app, &place).await.is_ok(),
+                // Where there is no sandbox yet, there are no sessions.
+                Ok(None) => true,
+                Err(_) => false,
+            };
+            if is_done {
                 return;
             }
             tokio::select! {
@@ -183,13 +181,22 @@ async fn in_sandbox(app: &App) -> ApiResult<Place> {
         workspace: Some(settings.workspace.name.clone()),
     };
     let made = app.orchestrator().create(request).await?;
-    Ok(Place::Sandbox(app.orchestrator().attach(&made.id).await?))
+    Ok(Place(Hold::Sandbox(app.orchestrator().attach(&made.id).await?)))
 }
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Fault(_, error) | Refusal::Other(error) => error,
+        }
+    }
+}
+
+impl From<GroundError> for Refusal {
+    fn from(error: GroundError) -> Self {
+        match error {
+            GroundError::Sandbox(error) => error.into(),
+            GroundError::Elsewhere(error) => error.into(),
         }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Begun {
     pub(super) session: Attachment,
     pub(super) program: Lines,
     pub(super) options: Options,
+    /// With what was set before.
+    pub(super) whole: Options,
     pub(super) session_id: String,
     /// The program ran already.
     pub(super) resumed: bool,
@@ -44,6 +46,8 @@ pub(super) async fn begin(app: &App, caller: &Caller, query: &Parameters) -> Api
         Asked::Unknown => (Uuid::new_v4(), None, true),
     };
     let name = Name::new(Kind::Chat, id, &caller.name);
+    // What was set while the program ran counts for the next one, too.
+    let whole = sessions.chosen.came(&name, &options).await?;
     let place = Place::of(app).await?;
     let (found, newest) = sessions.find(app, &place, &name).await?;
     let found = found.and_then(|live| Attachment::in_time(app.clone(), live));
@@ -51,14 +55,16 @@ pub(super) async fn begin(app: &App, caller: &Caller, query: &Parameters) -> Api
     let (session, resumed, from) = match found {
         Some(session) => {
             let status = status(&place, &session.live).await?;
-            if status.ending().is_none() && options.are_of(&program(app), id, &status) {
+            let same = [&options, &whole];
+            let is_same = same.iter().any(|one| one.are_of(&program(app), id, &status));
+            if status.ending().is_none() && is_same {
                 let from = match query.is_set("resume") {
                     true => Position::default(),
                     false => session.live.seen(),
                 };
                 (session, true, from)
             } else {
-                restart(app, &session.live, &options).await?;
+                restart(app, &session.live, &whole).await?;
                 (session, false, Position::default())
             }
         }
@@ -68,7 +74,7 @@ pub(super) async fn begin(app: &App, caller: &Caller, query: &Parameters) -> Api
                 Some(newest) => (newest.saturating_add(1), Conversation::Resumed),
                 None => (0, Conversation::New),
             };
-            let command = start(app, &place, &name, generation, &options, conversation).await?;
+            let command = start(app, &place, &name, generation, &whole, conversation).await?;
             let live = sessions.insert(name, command.id);
             (Attachment::new(app.clone(), live), false, Position::default())
         }
@@ -77,7 +83,7 @@ pub(super) async fn begin(app: &App, caller: &Caller, query: &Parameters) -> Api
     session.saw(&command, from);
     let program = Lines::open(app.clone(), place, command, from).await?;
     let session_id = session_id.unwrap_or_else(|| sessions.token(id, EXEC, purpose));
-    Ok(Begun { session, program, options, session_id, resumed, was_unknown })
+    Ok(Begun { session, program, options, whole, session_id, resumed, was_unknown })
 }
 
 /// Ends the program and starts it again with the same conversation.
@@ -114,16 +120,11 @@ async fn start(
     conversation: Conversation,
 ) -> ApiResult<CommandStatus> {
     let spec = &CommandSpec {
-        id: name.command(generation),
-        argv: options.argv(&program(app), name.id, conversation),
-        env: Default::default(),
-        cwd: None,
         stdin: StdinMode::Open,
-        pty: None,
-        screen: false,
-        timeout_ms: None,
-        journal_bytes: None,
-        shell: None,
+        ..CommandSpec::new(
+            name.command(generation),
+            options.argv(&program(app), name.id, conversation),
+        )
     };
     place.start(spec).await.map_err(ApiError::from)
 }

@@ -97,7 +97,7 @@ impl Lines {
 
     async fn reopen(&mut self) {
         while self.retry.again().await {
-            let Some(place) = Place::existing(&self.app).await else { continue };
+            let Ok(Some(place)) = Place::existing(&self.app).await else { continue };
             let (id, after) = (&self.command, self.seq);
             let opened = place.run(|client| async move { client.output(id, after, true).await });
             match opened.await {

@@ -7,6 +7,7 @@
 
 mod begin;
 mod canned;
+mod chosen;
 mod cutter;
 mod input;
 mod lines;
@@ -24,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use self::begin::Begun;
+pub(super) use self::chosen::ChosenByName;
 use self::cutter::Line;
 use self::input::Action;
 use self::lines::{Lines, Said};
@@ -31,6 +33,7 @@ use self::options::Options;
 use self::writer::{Writer, writer};
 use super::error::{Detail, sentence};
 use super::place::Place;
+use super::pty::NOT_KNOWN;
 use super::query::Parameters;
 use super::sessions::{Attachment, Position};
 use crate::app::App;
@@ -40,6 +43,7 @@ use crate::limits::{
     MAX_CHAT_MESSAGE_BYTES, SOCKET_HEARTBEAT, SOCKET_PATIENCE, SOCKET_SEND_PATIENCE,
 };
 use crate::request::Carried;
+use crate::terminal::closing::REVOKED;
 
 /// Talk to an agent.
 #[utoipa::path(get, path = "/ws/claude-stream", tag = "workspace_chat",
@@ -57,7 +61,7 @@ pub(super) async fn stream(
     let carried = Carried::now();
     Ok(upgrade.on_upgrade(move |socket| async move {
         let _permit = permit;
-        carried.over(Conversation::hold(app, socket, &caller, &query)).await;
+        carried.over(Box::pin(Conversation::hold(app, socket, &caller, &query))).await;
     }))
 }
 
@@ -94,6 +98,8 @@ enum End {
     Failed,
     /// It may come back: the way to the program is broken.
     Unreachable,
+    /// Its token is no more.
+    Revoked,
     /// All is said.
     Closed(&'static str),
 }
@@ -113,7 +119,8 @@ impl Conversation {
                 return;
             }
         };
-        let Begun { session, program, options, session_id, resumed, was_unknown } = begun;
+        let Begun { session, program, options, whole, session_id, resumed, was_unknown } = begun;
+        let connected = json!({ "resumed": resumed, "settings": whole.settings() });
         let (writer, writing, complaints) = writer(app.clone(), session.live.clone());
         let canned = query.is_set("test_events");
         let mut this = Self {
@@ -129,13 +136,14 @@ impl Conversation {
             complaint: None,
         };
         let end = tokio::select! {
-            end = this.talk(resumed, was_unknown, complaints) => end,
+            end = this.talk(caller, connected, was_unknown, complaints) => end,
             () = writing.run() => Ok(()),
         };
         match end {
             Err(End::Closed(reason)) => close(&mut this.socket, close_code::NORMAL, reason).await,
             Err(End::Failed) => close(&mut this.socket, close_code::ERROR, NOT_STARTED).await,
             Err(End::Unreachable) => close(&mut this.socket, close_code::RESTART, AWAY).await,
+            Err(End::Revoked) => close(&mut this.socket, NOT_KNOWN, REVOKED).await,
             Err(End::Left) => {}
             Ok(()) | Err(End::Gone) => this.app.workspace_measured().disconnected("chat"),
         }
@@ -143,7 +151,8 @@ impl Conversation {
 
     async fn talk(
         &mut self,
-        resumed: bool,
+        caller: &Caller,
+        connected: Value,
         was_unknown: bool,
         mut complaints: mpsc::Receiver<ApiError>,
     ) -> Result<(), End> {
@@ -151,8 +160,8 @@ impl Conversation {
             let message = "Session not found. Starting a new conversation.";
             self.system("session_not_found", json!({ "message": message })).await?;
         }
-        let settings = self.options.settings();
-        self.system("connected", json!({ "resumed": resumed, "settings": settings })).await?;
+        let resumed = connected["resumed"] == true;
+        self.system("connected", connected).await?;
         if resumed && self.program.is_behind_the_beginning() {
             let greeting = self.session.live.greeting();
             if let Some(greeting) = greeting {
@@ -189,6 +198,7 @@ impl Conversation {
                     let ping = Message::Ping(Default::default());
                     within(self.socket.send(ping)).await?;
                 }
+                () = caller.revoked() => return Err(End::Revoked),
                 () = self.app.shutdown().draining() => {
                     close(&mut self.socket, close_code::RESTART, "the server is restarting").await;
                     return Err(End::Left);
@@ -228,7 +238,8 @@ impl Conversation {
         let command = live.command.borrow().clone();
         drop(turn);
         if command != *self.program.command() {
-            let place = Place::existing(&self.app).await.ok_or(End::Unreachable)?;
+            let found = Place::existing(&self.app).await.ok().flatten();
+            let place = found.ok_or(End::Unreachable)?;
             let opened = Lines::open(self.app.clone(), place, command, Position::default()).await;
             self.program = opened.map_err(|_| End::Closed("the session ended"))?;
             return Ok(());
@@ -256,10 +267,17 @@ impl Conversation {
             return Ok(());
         }
         match input::read(text) {
-            Action::Line(line) => self.write(&line).await,
+            Action::Line(line) => {
+                // Kept before the program has it: who hears its answer can rely on it.
+                if line["type"] == "control" {
+                    self.choose(&line).await?;
+                }
+                self.write(&line).await
+            }
             Action::LineAndNotice(line, notices) => {
                 self.write(&line).await?;
                 for notice in notices {
+                    self.choose(&notice).await?;
                     let _ = self.session.live.notices.send(notice.to_string().into());
                 }
                 Ok(())
@@ -269,16 +287,31 @@ impl Conversation {
                 self.signal(Signal::INT).await;
                 self.system("interrupted", json!({})).await
             }
-            Action::Restart => {
-                match begin::restart(&self.app, &self.session.live, &self.options).await {
-                    Ok(()) => self.system("restarted", json!({})).await,
-                    Err(error) => {
-                        self.system("error", json!({ "message": sentence(&error) })).await
-                    }
-                }
-            }
+            Action::Restart => match self.restart().await {
+                Ok(()) => self.system("restarted", json!({})).await,
+                Err(error) => self.system("error", json!({ "message": sentence(&error) })).await,
+            },
             Action::Nothing => Ok(()),
         }
+    }
+
+    /// Kept for the next program of this conversation.
+    async fn choose(&mut self, message: &Value) -> Result<(), End> {
+        let chosen = &self.app.workspace_sessions().chosen;
+        match chosen.said(&self.session.live.name, &self.options, message).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let why = sentence(&ApiError::from(error));
+                let message = format!("this is not kept for the next program: {why}");
+                self.system("error", json!({ "message": message })).await
+            }
+        }
+    }
+
+    async fn restart(&mut self) -> ApiResult<()> {
+        let live = &self.session.live;
+        let options = self.app.workspace_sessions().chosen.over(&live.name, &self.options).await?;
+        begin::restart(&self.app, live, &options).await
     }
 
     async fn write(&mut self, line: &Value) -> Result<(), End> {
@@ -293,7 +326,7 @@ impl Conversation {
         let command = &self.session.live.command.borrow().clone();
         let by = "the chat's user".to_owned();
         let request = &SignalRequest { signal: signal.as_raw(), by, tree: false };
-        if let Some(place) = Place::existing(&self.app).await {
+        if let Ok(Some(place)) = Place::existing(&self.app).await {
             let _ = place.run(|client| async move { client.signal(command, request).await }).await;
         }
     }

@@ -5,16 +5,17 @@ use sandbank_protocol::CommandStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::chosen::Chosen;
 use crate::limits::{MAX_CHAT_FILES, MAX_CHAT_WORD_BYTES};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Options {
     /// Of the program's own permission modes; none for a mode that is not known.
-    permission_mode: Option<&'static str>,
-    model: Option<String>,
+    pub(super) permission_mode: Option<&'static str>,
+    pub(super) model: Option<String>,
     allowed_tools: Option<String>,
     disallowed_tools: Option<String>,
-    max_thinking_tokens: Option<u64>,
+    pub(super) max_thinking_tokens: Option<u64>,
     max_turns: Option<u64>,
     max_budget_usd: Option<String>,
     /// Each as `id:path`.
@@ -102,6 +103,19 @@ impl Options {
             .any(|conversation| self.argv(program, id, conversation) == status.argv)
     }
 
+    /// With what was said to the program while it ran.
+    pub(super) fn with(&self, chosen: &Chosen) -> Self {
+        let mut whole = self.clone();
+        whole.permission_mode = chosen.permission_mode.or(whole.permission_mode);
+        if let Some(model) = &chosen.model {
+            whole.model.clone_from(model);
+        }
+        if let Some(tokens) = chosen.max_thinking_tokens {
+            whole.max_thinking_tokens = tokens;
+        }
+        whole
+    }
+
     /// As a client is told when it is connected.
     pub(super) fn settings(&self) -> Value {
         json!({
@@ -112,7 +126,7 @@ impl Options {
 }
 
 /// A value, never an option or several lines.
-fn is_plain(text: &str) -> bool {
+pub(super) fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= MAX_CHAT_WORD_BYTES
         && !text.starts_with('-')

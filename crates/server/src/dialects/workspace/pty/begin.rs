@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sandbank_protocol::{CommandSpec, CommandStatus, PtySize, StdinMode};
+use sandbank_protocol::{CommandSpec, CommandStatus, FaultCode, PtySize};
 use uuid::Uuid;
 
-use super::super::place::{self, Place};
+use super::super::place::{self, Place, Refusal};
 use super::super::query::Parameters;
 use super::super::sessions::{Asked, Attachment, Kind, Live, Name, Purpose, end};
 use super::frames::Frames;
@@ -59,9 +59,19 @@ pub(super) async fn begin(
     let asked = query.get("session_id").unwrap_or_default();
     let name = Name::new(Kind::Pty, wanted.id, &caller.name);
     let place = Place::of(app).await?;
-    let (session, is_new) = {
-        let _turn = sessions.starting.lock().await;
-        find_or_start(app, &place, name, &template, &wanted, asked, &caller.name).await?
+    let (session, is_new) = match running(app, &place, &name, &wanted).await? {
+        Some(session) => (session, false),
+        None => {
+            let _turn = sessions.starting.lock().await;
+            // Whoever had the turn before may have found it.
+            match running(app, &place, &name, &wanted).await? {
+                Some(session) => (session, false),
+                None => {
+                    let user = &caller.name;
+                    find_or_start(app, &place, name, &template, &wanted, asked, user).await?
+                }
+            }
+        }
     };
     let command = session.live.command.borrow().clone();
     let beginning = match (is_new, wanted.after) {
@@ -134,6 +144,23 @@ fn is_like_a_token(text: &str) -> bool {
         && text.split('.').all(plain)
 }
 
+/// A session that is known and runs: who comes back to it waits for nobody who looks for another.
+async fn running(
+    app: &App,
+    place: &Place,
+    name: &Name,
+    wanted: &Wanted,
+) -> Result<Option<Attachment>, Refused> {
+    let known = app.workspace_sessions().get(name).filter(|_| !wanted.is_fresh);
+    let Some(live) = known else { return Ok(None) };
+    let command = &live.command.borrow().clone();
+    match place.run(|client| async move { client.command(command).await }).await {
+        Ok(status) if status.ending().is_none() => Ok(Attachment::in_time(app.clone(), live)),
+        Ok(_) | Err(Refusal::Fault(FaultCode::NotFound, _)) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
+}
+
 /// Whether it was started just now, beside it.
 async fn find_or_start(
     app: &App,
@@ -162,16 +189,12 @@ async fn find_or_start(
         return Err(Refused::TooManySessions);
     }
     let spec = CommandSpec {
-        id: name.command(generation(&name, &commands)),
-        argv: template.argv.clone(),
         env: [("TERM".to_owned(), "xterm-256color".to_owned())].into(),
-        cwd: None,
-        stdin: StdinMode::Null,
         pty: Some(SIZE),
         screen: true,
         timeout_ms: u64::try_from(settings.pty_life.as_millis()).ok(),
         journal_bytes: Some(PTY_JOURNAL_BYTES),
-        shell: None,
+        ..CommandSpec::new(name.command(generation(&name, &commands)), template.argv.clone())
     };
     let started = place.start(&spec).await?;
     tracing::info!(user, session = %name.id, template = template.name, "a terminal was started");

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::super::sessions::Live;
 use super::characters::Characters;
 use super::history;
-use super::refused::{INVALID, START_FAILED, TIMED_OUT, TOO_MUCH, UNAVAILABLE};
+use super::refused::{INVALID, NOT_KNOWN, START_FAILED, TIMED_OUT, TOO_MUCH, UNAVAILABLE};
 use crate::request::RequestId;
 use crate::terminal::closing::Closing;
 use crate::terminal::viewer::{Asked, Spelling};
@@ -182,6 +182,7 @@ impl Spelling for Frames {
             Closing::InputOverflow => TOO_MUCH,
             Closing::Unreachable => UNAVAILABLE,
             Closing::Unresponsive => TIMED_OUT,
+            Closing::Revoked => NOT_KNOWN,
             Closing::ShuttingDown | Closing::Internal(_) | Closing::InputClosed => closing.code(),
         }
     }

@@ -11,6 +11,8 @@ mod history;
 mod refused;
 mod template;
 
+use std::convert::Infallible;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
@@ -28,6 +30,7 @@ use crate::limits::MAX_VIEWER_MESSAGE_BYTES;
 use crate::request::{Carried, RequestId};
 use crate::terminal::viewer::view;
 
+pub(super) use refused::NOT_KNOWN;
 pub(super) use template::PROVIDERS;
 
 /// Look at a terminal and type: a new one, or one that is there.
@@ -41,7 +44,7 @@ pub(super) use template::PROVIDERS;
 /// `session_not_found`. Closed with 1011 when nothing could be started, 1012 when the server goes,
 /// 4001 after `session_not_found`, 4003 for an unknown provider, 4004 for input that makes no sense,
 /// 4005 for too many sessions, connections or too much input, 4006 when the workspace is not to be
-/// had, 4007 when the client takes nothing or does not answer.
+/// had, 4007 when the client takes nothing or does not answer, 4008 when its token is revoked.
 #[utoipa::path(get, path = "/ws/pty", tag = "workspace_sessions",
     responses((status = 101), (status = "default", body = Detail)))]
 pub(super) async fn join(
@@ -56,7 +59,7 @@ pub(super) async fn join(
     let upgrade = upgrade.max_frame_size(MAX_VIEWER_MESSAGE_BYTES);
     let carried = Carried::now();
     let held = |socket| async move { hold(app, socket, &caller, &query, &request_id).await };
-    Ok(upgrade.on_upgrade(move |socket| carried.over(held(socket))))
+    Ok(upgrade.on_upgrade(move |socket| carried.over(Box::pin(held(socket)))))
 }
 
 async fn hold(
@@ -66,23 +69,30 @@ async fn hold(
     query: &Parameters,
     request_id: &RequestId,
 ) {
-    let begun = match begin::begin(&app, caller, query, request_id).await {
+    // On the heap: what begins a terminal is large, and over long before the terminal is.
+    let begun = match Box::pin(begin::begin(&app, caller, query, request_id)).await {
         Ok(begun) => begun,
-        Err(refused) => return refused.tell(socket, request_id).await,
+        Err(refused) => {
+            app.workspace_measured().attach_failed("pty");
+            return refused.tell(socket, request_id).await;
+        }
     };
     let Begun { session, terminal, frames } = begun;
     let (user, live) = (&*caller.name, session.live.clone());
     tracing::info!(user, session = %live.name.id, "a terminal was attached to");
     let hands = terminal.hands(user);
-    tokio::select! {
-        () = view(socket, terminal, hands, frames) => {}
-        () = rest(&app, &live) => {}
+    let parting = tokio::select! {
+        parting = Box::pin(view(socket, terminal, hands, frames, caller)) => parting,
+        never = rest(&app, &live) => match never {},
+    };
+    if parting.is_sudden() {
+        app.workspace_measured().disconnected("pty");
     }
     tracing::info!(user, session = %live.name.id, "a terminal was left");
 }
 
 /// Ends a terminal that does nothing; who looks at it is told so by its ending.
-async fn rest(app: &App, live: &Live) {
+async fn rest(app: &App, live: &Live) -> Infallible {
     let Some(longest) = app.settings().workspace.pty_idle else {
         return std::future::pending().await;
     };

@@ -17,6 +17,8 @@ pub(super) const UNKNOWN_PROVIDER: u16 = 4003;
 pub(super) const INVALID: u16 = 4004;
 pub(super) const TOO_MUCH: u16 = 4005;
 pub(super) const UNAVAILABLE: u16 = 4006;
+/// "Authentication required"; of a token that was revoked.
+pub(in crate::dialects::workspace) const NOT_KNOWN: u16 = 4008;
 pub(super) const TIMED_OUT: u16 = 4007;
 
 /// As the original says it.

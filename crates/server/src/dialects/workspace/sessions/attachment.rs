@@ -7,7 +7,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use sandbank_protocol::{CommandId, FaultCode, SignalRequest};
 
-use super::super::place::{Place, Refusal};
+use super::super::place::{Place, Refusal, find_sessions};
 use super::name::word;
 use super::{Kind, Live, Position, Presence};
 use crate::app::App;
@@ -92,7 +92,10 @@ pub(super) fn wait_for_return(app: App, live: Arc<Live>) {
                 let kind = word(live.name.kind);
                 tracing::info!(session = %live.name.id, kind, "a session was ended: nobody came back");
             }
-            let _ = end(&app, &live, "nobody came back").await;
+            if end(&app, &live, "nobody came back").await.is_err() {
+                // It is found once the workspace answers, and waited for anew.
+                find_sessions(&app);
+            }
         }
     });
 }
@@ -100,7 +103,8 @@ pub(super) fn wait_for_return(app: App, live: Arc<Live>) {
 /// Ends its program with everything it left behind; one that has ended by itself is ended.
 pub(in super::super) async fn end(app: &App, live: &Live, by: &str) -> Result<(), Refusal> {
     // Where there is no place, there is no program.
-    let Some(place) = Place::existing(app).await else { return Ok(()) };
+    let place = Place::existing(app).await.map_err(Refusal::Other)?;
+    let Some(place) = place else { return Ok(()) };
     let command = live.command.borrow().clone();
     let signal = Signal::KILL.as_raw();
     let request = &SignalRequest { signal, by: by.to_owned(), tree: true };

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sandbank_protocol::{CommandId, CommandState, CommandStatus};
+use sandbank_store::Store;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
@@ -26,6 +27,7 @@ pub(super) use name::Name;
 pub(super) use token::{Kind, Purpose};
 
 use self::token::Keys;
+use super::chat::ChosenByName;
 use super::place::{Place, Refusal};
 use crate::app::App;
 use crate::config::{Secret, WorkspaceSettings};
@@ -39,6 +41,8 @@ pub(crate) struct Sessions {
     live: Mutex<HashMap<Name, Arc<Live>>>,
     /// Held by whoever looks for a terminal and starts it where there is none.
     pub(super) starting: tokio::sync::Mutex<()>,
+    /// What was set in chats, for their next programs.
+    pub(super) chosen: ChosenByName,
     /// How often one caller may connect.
     pub(super) connects: RateLimit,
 }
@@ -108,12 +112,14 @@ impl Sessions {
     pub(crate) fn new<'a>(
         secrets: impl IntoIterator<Item = &'a Secret>,
         settings: &WorkspaceSettings,
+        store: Store,
     ) -> Self {
         let rate = settings.connects_per_second;
         Self {
             keys: Keys::new(secrets),
             live: Mutex::default(),
             starting: tokio::sync::Mutex::default(),
+            chosen: ChosenByName::new(store),
             connects: RateLimit::per_second(rate, rate.saturating_mul(CONNECTS_BURST_SECONDS)),
         }
     }
@@ -217,9 +223,15 @@ impl Sessions {
         live
     }
 
-    pub(super) async fn list(&self, app: &App, place: &Place) -> Result<Vec<SessionView>, Refusal> {
+    pub(super) async fn list(
+        &self,
+        app: &App,
+        place: &Place,
+        user: &str,
+    ) -> Result<Vec<SessionView>, Refusal> {
         let commands = self.look(app, place).await?;
-        let live: Vec<Arc<Live>> = self.live().values().cloned().collect();
+        let mut live: Vec<Arc<Live>> = self.live().values().cloned().collect();
+        live.retain(|live| live.name.is_of(user));
         let view = |live: &Arc<Live>| {
             let command = live.command.borrow().clone();
             let status = commands.iter().find(|status| status.id == command);

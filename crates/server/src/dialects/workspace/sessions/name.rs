@@ -1,6 +1,8 @@
 //! A session as a command of the runner: all that must be known of it after the daemon has been
 //! killed is in the command's id.
 
+use std::fmt::{self, Display, Formatter};
+
 use sandbank_protocol::CommandId;
 use uuid::Uuid;
 
@@ -22,11 +24,13 @@ impl Name {
         Self { kind, id, owner }
     }
 
+    pub(in super::super) fn is_of(&self, user: &str) -> bool {
+        *self == Self::new(self.kind, self.id, user)
+    }
+
     /// The command of a generation: a program that was started again is a new one.
     pub(in super::super) fn command(&self, generation: u32) -> CommandId {
-        let Self { kind, id, owner } = self;
-        let id = format!("{}-{}-{owner}-{generation}", word(*kind), id.simple());
-        id.parse().expect("short and plain")
+        format!("{self}-{generation}").parse().expect("short and plain")
     }
 
     /// None for commands that are no sessions.
@@ -41,6 +45,12 @@ impl Name {
         let owner = parts.next().filter(|owner| owner.len() == OWNER_DIGITS)?.to_owned();
         let generation = parts.next()?.parse().ok()?;
         parts.next().is_none().then_some((Self { kind, id, owner }, generation))
+    }
+}
+
+impl Display for Name {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", word(self.kind), self.id.simple(), self.owner)
     }
 }
 

@@ -9,6 +9,7 @@ use super::super::error::Detail;
 use super::super::place::Place;
 use super::SessionView;
 use crate::app::App;
+use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::reply::Reply;
 
@@ -17,12 +18,15 @@ pub(in super::super) struct SessionList {
     sessions: Vec<SessionView>,
 }
 
-/// Terminals and chats that run.
+/// The caller's terminals and chats that run.
 #[utoipa::path(get, path = "/api/sessions", tag = "workspace_sessions",
     responses((status = 200, body = SessionList), (status = "default", body = Detail)))]
-pub(in super::super) async fn list(State(app): State<App>) -> ApiResult<Reply<SessionList>> {
+pub(in super::super) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+) -> ApiResult<Reply<SessionList>> {
     let place = Place::of(&app).await?;
-    let sessions = app.workspace_sessions().list(&app, &place).await?;
+    let sessions = app.workspace_sessions().list(&app, &place, &caller.name).await?;
     Ok(Reply(SessionList { sessions }))
 }
 

@@ -1,18 +1,30 @@
-# Serves the repositories of a directory over HTTP, with git's own program for that. Its arguments are
-# the directory and the port.
-import os, subprocess, sys
+# Serves the repositories of a directory, with git's own program for that. Its arguments are the directory, the
+# address and the port, of which 0 is any free one, and what a caller must send as user:password, or nothing.
+# Says its port. Never answers below /mute.
+import base64, os, subprocess, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-ROOT, PORT = sys.argv[1], int(sys.argv[2])
+ROOT, ADDRESS, PORT, CREDENTIALS = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def refuse(self):
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="git"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def serve(self):
         path, _, query = self.path.partition("?")
+        if path.startswith("/mute"):
+            time.sleep(60)
         length = self.headers.get("content-length") or ""
         body = self.rfile.read(int(length or 0))
+        wanted = "Basic " + base64.b64encode(CREDENTIALS.encode()).decode()
+        if CREDENTIALS and self.headers.get("authorization") != wanted:
+            return self.refuse()
         environment = dict(
             os.environ,
             GIT_PROJECT_ROOT=ROOT,
@@ -40,4 +52,6 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = serve
 
 
-ThreadingHTTPServer(("0.0.0.0", PORT), Handler).serve_forever()
+server = ThreadingHTTPServer((ADDRESS, PORT), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()

@@ -1,0 +1,77 @@
+//! The updates of a call, as they come.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderName, HeaderValue, header};
+use sandbank_tools::{Update, Updates};
+use serde_json::{Value, json};
+
+use crate::limits::HEARTBEAT;
+use crate::reply::NDJSON;
+use crate::streams::StreamPermit;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Ndjson,
+    Sse,
+}
+
+impl Form {
+    fn content_type(self) -> HeaderValue {
+        match self {
+            Self::Ndjson => NDJSON,
+            Self::Sse => HeaderValue::from_static("text/event-stream"),
+        }
+    }
+
+    fn encode(self, kind: &str, record: &Value) -> Bytes {
+        match self {
+            Self::Ndjson => format!("{record}\n").into(),
+            Self::Sse => format!("event: {kind}\ndata: {record}\n\n").into(),
+        }
+    }
+
+    /// Keeps those in between from closing a silent stream.
+    fn silence(self) -> Bytes {
+        match self {
+            Self::Ndjson => Bytes::from_static(b"\n"),
+            Self::Sse => Bytes::from_static(b": heartbeat\n\n"),
+        }
+    }
+}
+
+/// Dropping the body, as when the client leaves, drops the updates, and that ends the call.
+pub(super) fn answer(form: Form, updates: Updates, permit: StreamPermit) -> Response {
+    let records = stream::unfold((updates, permit), move |(mut updates, permit)| async move {
+        let record = match tokio::time::timeout(HEARTBEAT, updates.recv()).await {
+            Ok(update) => record(form, update?),
+            Err(_) => form.silence(),
+        };
+        Some((Ok::<_, Infallible>(record), (updates, permit)))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, form.content_type()),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (headers, Body::from_stream(records)).into_response()
+}
+
+fn record(form: Form, update: Update) -> Bytes {
+    let (kind, record) = match update {
+        Update::Progress(output) | Update::Asked(output) => {
+            ("progress", json!({ "type": "progress", "output": output }))
+        }
+        Update::Preparing(line) => ("preparing", json!({ "type": "preparing", "message": line })),
+        Update::Done(output) => ("done", json!({ "type": "done", "output": output })),
+        Update::Failed(error) => (
+            "failed",
+            json!({ "type": "failed", "error": error.to_string(), "code": error.code() }),
+        ),
+    };
+    form.encode(kind, &record)
+}

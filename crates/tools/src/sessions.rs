@@ -1,0 +1,451 @@
+//! The sandbox of each session: opened when it is first needed, shared by its calls, ended when
+//! nobody has used it for long or when another session needs its place.
+//!
+//! A sandbox that is busy is never taken from its session. What is known here is only a cache: a
+//! provider finds the sandbox of a session again after a restart.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Mutex, Notify, OnceCell, watch};
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::counted::Tally;
+use crate::limits::{MAX_MARKER_BYTES, ROOM_PATIENCE, UPDATE_INTERVAL};
+use crate::seed::{Progress, Seed};
+use crate::{Opened, Provider, Sandbox, ToolError};
+
+/// Says that the workspace was filled to the end. The workload may remove it: after the next restart
+/// the session then has a new sandbox.
+const MARKER: &str = ".remcochat/seeded";
+
+pub(crate) struct Sessions {
+    provider: Arc<dyn Provider>,
+    seed: Option<Arc<dyn Seed>>,
+    max: usize,
+    idle_ttl: Duration,
+    table: Lock<Table>,
+    /// A sandbox is no longer busy, or has ended.
+    freed: Notify,
+    /// Those of an earlier daemon are taken up.
+    found: OnceCell<()>,
+    /// Workspaces that were to be filled.
+    pub(crate) seeds: Tally<&'static str>,
+}
+
+#[derive(Default)]
+struct Table {
+    slots: HashMap<String, Arc<Slot>>,
+    /// Sessions whose sandbox is being ended, and by how many: a provider would still find it.
+    closing: HashMap<String, usize>,
+}
+
+impl Table {
+    /// Whether this is still the slot of the session.
+    fn has(&self, session: &str, slot: &Arc<Slot>) -> bool {
+        self.slots.get(session).is_some_and(|known| Arc::ptr_eq(known, slot))
+    }
+
+    /// Whoever takes it ends it.
+    fn take(&mut self, session: &str) -> Option<Taken> {
+        let slot = self.slots.remove(session)?;
+        self.begin_closing(session);
+        Some(Taken { session: session.to_owned(), slot: Some(slot) })
+    }
+
+    fn begin_closing(&mut self, session: &str) {
+        *self.closing.entry(session.to_owned()).or_default() += 1;
+    }
+
+    fn end_closing(&mut self, session: &str) {
+        if let Some(enders) = self.closing.get_mut(session) {
+            *enders -= 1;
+            if *enders == 0 {
+                self.closing.remove(session);
+            }
+        }
+    }
+}
+
+struct Taken {
+    session: String,
+    slot: Option<Arc<Slot>>,
+}
+
+struct Slot {
+    /// Held while it is opened, so that a session has one sandbox.
+    sandbox: Arc<Mutex<Option<Arc<dyn Sandbox>>>>,
+    usage: Lock<Usage>,
+    /// The newest line about its filling, for all who wait for it.
+    filling: watch::Sender<String>,
+}
+
+struct Usage {
+    calls: usize,
+    last: Instant,
+}
+
+/// A session's sandbox, kept from ending for as long as this lives.
+pub(crate) struct InUse {
+    pub(crate) sandbox: Arc<dyn Sandbox>,
+    _hold: Hold,
+}
+
+struct Hold {
+    sessions: Arc<Sessions>,
+    slot: Arc<Slot>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        {
+            let mut usage = self.slot.usage();
+            usage.calls -= 1;
+            usage.last = Instant::now();
+        }
+        self.sessions.freed.notify_waiters();
+    }
+}
+
+impl Slot {
+    fn new() -> Self {
+        let usage = Usage { calls: 0, last: Instant::now() };
+        Self { sandbox: Arc::default(), usage: Lock::new(usage), filling: watch::Sender::default() }
+    }
+
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    pub(crate) fn new(
+        config: &Config,
+        provider: Arc<dyn Provider>,
+        seed: Option<Arc<dyn Seed>>,
+    ) -> Self {
+        Self {
+            provider,
+            seed,
+            max: config.max_concurrent_sandboxes,
+            idle_ttl: config.idle_ttl,
+            table: Lock::default(),
+            freed: Notify::new(),
+            found: OnceCell::new(),
+            seeds: Tally::default(),
+        }
+    }
+
+    /// The session's sandbox, filled, opened if it is not.
+    pub(crate) async fn get(self: &Arc<Self>, session: &str) -> Result<InUse, ToolError> {
+        self.get_telling(session, &|_| {}).await
+    }
+
+    /// The same; `told` hears of its filling, whoever began that.
+    pub(crate) async fn get_telling(
+        self: &Arc<Self>,
+        session: &str,
+        told: Progress<'_>,
+    ) -> Result<InUse, ToolError> {
+        self.found.get_or_init(|| self.find()).await;
+        loop {
+            let hold = self.hold(session).await?;
+            let lines = hold.slot.filling.subscribe();
+            let opened = tell_meanwhile(self.opened(session, hold), lines, told).await?;
+            if let Some(held) = opened {
+                return Ok(held);
+            }
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.table().slots.len()
+    }
+
+    /// None where the session was reset meanwhile: what is opened into its old slot is nobody's.
+    async fn opened(
+        self: &Arc<Self>,
+        session: &str,
+        hold: Hold,
+    ) -> Result<Option<InUse>, ToolError> {
+        let mut place = hold.slot.sandbox.clone().lock_owned().await;
+        if !self.table().has(session, &hold.slot) {
+            return Ok(None);
+        }
+        if let Some(sandbox) = &*place {
+            if sandbox.is_alive().await {
+                return Ok(Some(InUse { sandbox: sandbox.clone(), _hold: hold }));
+            }
+            *place = None;
+        }
+        // A task of its own: a caller who leaves does not leave a workspace that is half filled.
+        let (this, session) = (self.clone(), session.to_owned());
+        let opening = tokio::spawn(async move {
+            let opened = this.open(&session, &hold.slot).await;
+            *place = opened.as_ref().ok().cloned();
+            drop(place);
+            if opened.is_err() {
+                this.give_up(&session, &hold.slot);
+            }
+            Ok(Some(InUse { sandbox: opened?, _hold: hold }))
+        });
+        opening.await.unwrap_or_else(|_| Err(ToolError::Failed("it was not opened".to_owned())))
+    }
+
+    /// Opens it ahead of its first use.
+    pub(crate) fn prewarm(self: &Arc<Self>, session: &str) {
+        let (this, session) = (self.clone(), session.to_owned());
+        tokio::spawn(async move {
+            if let Err(error) = this.get(&session).await {
+                tracing::info!(%error, "a sandbox of the tools was not opened ahead of its use");
+            }
+        });
+    }
+
+    /// Ends the session's sandbox; the next call has a new one. Calls that run in it end with it.
+    pub(crate) async fn reset(self: &Arc<Self>, session: &str) -> Result<(), ToolError> {
+        let taken = {
+            let mut table = self.table();
+            table.take(session).unwrap_or_else(|| {
+                table.begin_closing(session);
+                Taken { session: session.to_owned(), slot: None }
+            })
+        };
+        self.end(taken).await
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of an earlier daemon take part in the count.
+    async fn find(self: &Arc<Self>) {
+        let found = self.provider.sessions().await;
+        {
+            let mut table = self.table();
+            for session in found {
+                table.slots.entry(session).or_insert_with(|| Arc::new(Slot::new()));
+            }
+        }
+        tokio::spawn(end_idle_ones(Arc::downgrade(self)));
+    }
+
+    /// A place for the session, if need be that of another one.
+    async fn hold(self: &Arc<Self>, session: &str) -> Result<Hold, ToolError> {
+        let deadline = Instant::now() + ROOM_PATIENCE;
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            // From here on no notice is missed.
+            freed.as_mut().enable();
+            match self.place(session) {
+                Place::Has(hold) => return Ok(hold),
+                Place::After { evicted, hold } => {
+                    tracing::info!("the sandbox of the session that was used least makes room");
+                    self.end_quietly(evicted).await;
+                    return Ok(hold);
+                }
+                Place::None => {}
+            }
+            if tokio::time::timeout_at(deadline, freed).await.is_err() {
+                return Err(ToolError::Unavailable(format!(
+                    "all {} sandboxes of the tools are busy; try again when a command of another \
+                     session has ended, or raise app.bash_tools.max_concurrent_sandboxes",
+                    self.max
+                )));
+            }
+        }
+    }
+
+    fn place(self: &Arc<Self>, session: &str) -> Place {
+        let mut table = self.table();
+        if let Some(slot) = table.slots.get(session) {
+            return Place::Has(self.held(slot));
+        }
+        if table.closing.contains_key(session) {
+            return Place::None;
+        }
+        let mut evicted = None;
+        if table.slots.len() >= self.max {
+            let idle = table.slots.iter().filter_map(|(name, slot)| {
+                let usage = slot.usage();
+                (usage.calls == 0).then(|| (usage.last, name.clone()))
+            });
+            let Some((_, name)) = idle.min() else { return Place::None };
+            evicted = table.take(&name);
+        }
+        let slot = Arc::new(Slot::new());
+        table.slots.insert(session.to_owned(), slot.clone());
+        let hold = self.held(&slot);
+        match evicted {
+            Some(evicted) => Place::After { evicted, hold },
+            None => Place::Has(hold),
+        }
+    }
+
+    fn held(self: &Arc<Self>, slot: &Arc<Slot>) -> Hold {
+        slot.usage().calls += 1;
+        Hold { sessions: self.clone(), slot: slot.clone() }
+    }
+
+    /// In a task of its own: what was begun is finished, whoever waits for it.
+    async fn end(self: &Arc<Self>, taken: Taken) -> Result<(), ToolError> {
+        let this = self.clone();
+        let ending = tokio::spawn(async move {
+            let sandbox = match &taken.slot {
+                Some(slot) => slot.sandbox.lock().await.take(),
+                None => None,
+            };
+            let ended = match sandbox {
+                Some(sandbox) => sandbox.stop().await,
+                None => this.provider.close(&taken.session).await,
+            };
+            this.table().end_closing(&taken.session);
+            this.freed.notify_waiters();
+            ended
+        });
+        ending.await.unwrap_or_else(|_| Err(ToolError::Failed("it was not ended".to_owned())))
+    }
+
+    async fn end_quietly(self: &Arc<Self>, taken: Taken) {
+        if let Err(error) = self.end(taken).await {
+            tracing::warn!(%error, "a sandbox of the tools was not ended");
+        }
+    }
+
+    async fn open(&self, session: &str, slot: &Slot) -> Result<Arc<dyn Sandbox>, ToolError> {
+        let mut opened = self.provider.open(session).await?;
+        let Some(seed) = &self.seed else { return Ok(opened.sandbox) };
+        if !opened.created {
+            match opened.sandbox.read_file(MARKER, MAX_MARKER_BYTES).await {
+                Ok(_) => return Ok(opened.sandbox),
+                Err(ToolError::NotFound(_) | ToolError::InvalidInput(_)) => {
+                    opened = self.anew(session, &*opened.sandbox).await?;
+                }
+                // Nobody can tell just now, and nothing of it may be lost for that.
+                Err(error) => return Err(error),
+            }
+        }
+        let sandbox = opened.sandbox;
+        let filled = async {
+            let told = |line: &str| drop(slot.filling.send_replace(line.to_owned()));
+            seed.fill(&*sandbox, &told).await?;
+            sandbox.write_file(MARKER, Bytes::from_static(b"filled\n")).await
+        };
+        match filled.await {
+            Ok(()) => {
+                self.seeds.add("done", 1);
+                Ok(sandbox)
+            }
+            Err(error) => {
+                self.seeds.add("failed", 1);
+                // The next one begins with an empty workspace.
+                if let Err(error) = sandbox.stop().await {
+                    tracing::warn!(%error, "a sandbox that was not filled was not ended either");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// In the place of one that is not known to be filled. It is never filled now: what fills a
+    /// workspace may have a secret, and programs that wait for it may be there already.
+    async fn anew(&self, session: &str, old: &dyn Sandbox) -> Result<Opened, ToolError> {
+        tracing::info!(sandbox = old.id(), "a sandbox that was not filled to the end makes way");
+        old.stop().await?;
+        let opened = self.provider.open(session).await?;
+        if opened.created {
+            return Ok(opened);
+        }
+        Err(ToolError::Unavailable("the sandbox is not a new one; call again".to_owned()))
+    }
+
+    /// A session whose sandbox could not be had takes no place, unless others wait for it.
+    fn give_up(&self, session: &str, slot: &Arc<Slot>) {
+        let mut table = self.table();
+        if table.has(session, slot) && slot.usage().calls == 1 {
+            table.slots.remove(session);
+        }
+    }
+
+    /// Takes those out whose time is over, and says when to look again.
+    fn expired(&self) -> (Vec<Taken>, Instant) {
+        let now = Instant::now();
+        let mut next = now + self.idle_ttl;
+        let mut table = self.table();
+        let mut over = Vec::new();
+        for (name, slot) in &table.slots {
+            let usage = slot.usage();
+            let ends = usage.last + self.idle_ttl;
+            if usage.calls > 0 {
+                continue;
+            }
+            if ends <= now {
+                over.push(name.clone());
+            } else {
+                next = next.min(ends);
+            }
+        }
+        (over.iter().filter_map(|name| table.take(name)).collect(), next)
+    }
+}
+
+enum Place {
+    Has(Hold),
+    After {
+        evicted: Taken,
+        hold: Hold,
+    },
+    /// All are busy, or its own is just being ended.
+    None,
+}
+
+/// The newest line each time, and not too often; the last one in any case.
+async fn tell_meanwhile<T>(
+    work: impl Future<Output = T>,
+    mut lines: watch::Receiver<String>,
+    told: Progress<'_>,
+) -> T {
+    tokio::pin!(work);
+    let mut next = Instant::now();
+    loop {
+        // A line stays unseen until it is told.
+        let due = async {
+            tokio::time::sleep_until(next).await;
+            if lines.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = &mut work => {
+                if lines.has_changed().unwrap_or(false) {
+                    told(&lines.borrow_and_update());
+                }
+                return done;
+            }
+            () = due => {}
+        }
+        told(&lines.borrow_and_update());
+        next = Instant::now() + UPDATE_INTERVAL;
+    }
+}
+
+/// Nothing that becomes idle meanwhile ends before the next look.
+async fn end_idle_ones(sessions: Weak<Sessions>) {
+    loop {
+        let Some(this) = sessions.upgrade() else { return };
+        let (over, next) = this.expired();
+        for taken in over {
+            this.end_quietly(taken).await;
+        }
+        drop(this);
+        tokio::time::sleep_until(next).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,349 @@
+//! Who has a sandbox, for how long, and when it is filled; with sandboxes that are only names.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+
+use super::*;
+use crate::{Command, Opened};
+
+/// Sandboxes that are only names; what happens to them is written down.
+#[derive(Default)]
+struct Book {
+    events: Lock<Vec<String>>,
+    /// Sessions that have one, with whether its marker is there.
+    living: Lock<HashMap<String, Arc<AtomicBool>>>,
+    opening: AtomicUsize,
+    takes: Duration,
+}
+
+impl Book {
+    fn note(&self, event: String) {
+        self.events.lock().unwrap().push(event);
+    }
+
+    fn events(&self) -> Vec<String> {
+        self.events.lock().unwrap().clone()
+    }
+
+    fn living(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.living.lock().unwrap().keys().cloned().collect();
+        names.sort();
+        names
+    }
+}
+
+struct Paper {
+    book: Arc<Book>,
+    session: String,
+    marked: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Sandbox for Paper {
+    fn id(&self) -> &str {
+        &self.session
+    }
+
+    async fn start_with(
+        &self,
+        _: &str,
+        _: BTreeMap<String, String>,
+        _: Duration,
+    ) -> Result<Box<dyn Command>, ToolError> {
+        Err(ToolError::Failed("paper runs nothing".into()))
+    }
+
+    async fn read_file(&self, _: &str, _: u64) -> Result<Bytes, ToolError> {
+        match self.marked.load(Ordering::SeqCst) {
+            true => Ok(Bytes::new()),
+            false => Err(ToolError::NotFound("no marker".into())),
+        }
+    }
+
+    async fn write_file(&self, path: &str, _: Bytes) -> Result<(), ToolError> {
+        assert_eq!(path, MARKER);
+        self.marked.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn unpack(&self, _: BoxStream<'static, io::Result<Bytes>>) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    async fn url(&self, _: u16) -> Result<String, ToolError> {
+        Err(ToolError::Failed("paper has no ports".into()))
+    }
+
+    async fn is_alive(&self) -> bool {
+        self.book.living.lock().unwrap().contains_key(&self.session)
+    }
+
+    async fn stop(&self) -> Result<(), ToolError> {
+        self.book.close(&self.session).await
+    }
+}
+
+#[async_trait]
+impl Provider for Arc<Book> {
+    fn name(&self) -> &'static str {
+        "book"
+    }
+
+    async fn health(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn open(&self, session: &str) -> Result<Opened, ToolError> {
+        self.opening.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(self.takes).await;
+        let (marked, created) = {
+            let mut living = self.living.lock().unwrap();
+            let created = !living.contains_key(session);
+            (living.entry(session.to_owned()).or_default().clone(), created)
+        };
+        if created {
+            self.note(format!("made {session}"));
+        }
+        let paper = Paper { book: self.clone(), session: session.to_owned(), marked };
+        Ok(Opened { sandbox: Arc::new(paper), created })
+    }
+
+    async fn sessions(&self) -> Vec<String> {
+        self.as_ref().living()
+    }
+
+    async fn close(&self, session: &str) -> Result<(), ToolError> {
+        tokio::time::sleep(self.takes).await;
+        if self.living.lock().unwrap().remove(session).is_some() {
+            self.note(format!("ended {session}"));
+        }
+        Ok(())
+    }
+}
+
+/// Fails as often as it is told to.
+#[derive(Default)]
+struct Filler {
+    calls: AtomicUsize,
+    failures: AtomicUsize,
+}
+
+#[async_trait]
+impl Seed for Filler {
+    async fn fill(&self, _: &dyn Sandbox, progress: Progress<'_>) -> Result<(), ToolError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        for percent in 0..100 {
+            progress(&format!("{percent} %"));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let left = self.failures.load(Ordering::SeqCst);
+        if left == 0 {
+            return Ok(());
+        }
+        self.failures.store(left - 1, Ordering::SeqCst);
+        Err(ToolError::Unavailable("the repository does not answer".into()))
+    }
+}
+
+fn sessions(book: &Arc<Book>, seed: Option<Arc<dyn Seed>>) -> Arc<Sessions> {
+    let config = Config { idle_ttl: Duration::from_secs(60), ..Config::default() };
+    Arc::new(Sessions::new(&config, Arc::new(book.clone()), seed))
+}
+
+fn book() -> Arc<Book> {
+    Arc::new(Book { takes: Duration::from_millis(10), ..Book::default() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_calls_of_a_session_at_once_have_one_sandbox() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    let calls = (0..50).map(|_| sessions.get("a"));
+    let held = futures_util::future::join_all(calls).await;
+    assert!(held.iter().all(Result::is_ok));
+    assert_eq!(
+        (book.events(), book.opening.load(Ordering::SeqCst)),
+        (vec!["made a".to_owned()], 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_one_used_least_makes_room_and_a_busy_one_never_does() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    let a = sessions.get("a").await.unwrap();
+    drop(sessions.get("b").await.unwrap());
+    tokio::time::advance(Duration::from_secs(1)).await;
+    drop(sessions.get("c").await.unwrap());
+    assert_eq!(book.living(), ["a", "c"]);
+    let c = sessions.get("c").await.unwrap();
+    let error = sessions.get("d").await.err().unwrap();
+    assert!(error.to_string().contains("all 2 sandboxes of the tools are busy"), "{error}");
+    assert_eq!(book.living(), ["a", "c"]);
+    let waiting = tokio::spawn({
+        let sessions = sessions.clone();
+        async move { sessions.get("d").await.map(drop) }
+    });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(!waiting.is_finished());
+    drop(a);
+    waiting.await.unwrap().unwrap();
+    assert_eq!(book.living(), ["c", "d"]);
+    drop(c);
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_time_begins_anew_with_every_use_and_never_for_a_busy_one() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    let busy = sessions.get("b").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    drop(sessions.get("a").await.unwrap());
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert_eq!(book.living(), ["a", "b"]);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(book.living(), ["b"]);
+    drop(busy);
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    assert!(book.living().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sandbox_that_ended_by_itself_is_made_again() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    book.living.lock().unwrap().clear();
+    drop(sessions.get("a").await.unwrap());
+    assert_eq!(book.events(), ["made a", "made a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_of_an_earlier_daemon_are_found_counted_and_ended() {
+    let book = book();
+    for session in ["old", "older"] {
+        book.living.lock().unwrap().insert(session.to_owned(), Arc::default());
+    }
+    let sessions = sessions(&book, None);
+    drop(sessions.get("old").await.unwrap());
+    drop(sessions.get("new").await.unwrap());
+    assert_eq!(book.living(), ["new", "old"]);
+    assert_eq!(book.events(), ["ended older", "made new"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workspace_is_filled_once_and_where_that_did_not_come_to_its_end_there_is_a_new_one() {
+    let book = book();
+    let filler = Arc::new(Filler::default());
+    let first = sessions(&book, Some(filler.clone()));
+    drop(first.get("a").await.unwrap());
+    drop(first.get("a").await.unwrap());
+    assert_eq!(filler.calls.load(Ordering::SeqCst), 1);
+    let after_restart = sessions(&book, Some(filler.clone()));
+    drop(after_restart.get("a").await.unwrap());
+    assert_eq!(filler.calls.load(Ordering::SeqCst), 1);
+    // As after a crash between the create and the end of the filling, or where somebody removed it.
+    book.living.lock().unwrap()["a"].store(false, Ordering::SeqCst);
+    let after_crash = sessions(&book, Some(filler.clone()));
+    drop(after_crash.get("a").await.unwrap());
+    assert_eq!(filler.calls.load(Ordering::SeqCst), 2);
+    assert_eq!(book.events(), ["made a", "ended a", "made a"], "the old one was filled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workspace_that_cannot_be_filled_gives_no_tools_and_leaves_nothing() {
+    let book = book();
+    let filler = Arc::new(Filler::default());
+    filler.failures.store(1, Ordering::SeqCst);
+    let sessions = sessions(&book, Some(filler));
+    let error = sessions.get("a").await.err().unwrap();
+    assert_eq!(error.to_string(), "the repository does not answer");
+    assert!(book.living().is_empty());
+    drop(sessions.get("a").await.unwrap());
+    assert_eq!(book.events(), ["made a", "ended a", "made a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_reset_while_it_waits_for_room_has_a_sandbox_that_ends() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    drop(sessions.get("b").await.unwrap());
+    let (got, reset) = tokio::join!(sessions.get("c"), async {
+        tokio::task::yield_now().await;
+        sessions.reset("c").await
+    });
+    reset.unwrap();
+    drop(got.unwrap());
+    assert_eq!(book.living(), ["b", "c"]);
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    assert!(book.living().is_empty(), "{:?}", book.living());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_resets_of_a_session_that_is_being_filled_end_nothing_that_comes_after_them() {
+    let book = book();
+    let sessions = sessions(&book, Some(Arc::new(Filler::default())));
+    let again = |sessions: &Arc<Sessions>| {
+        let sessions = sessions.clone();
+        tokio::spawn(async move { sessions.get("a").await.map(drop) })
+    };
+    let _filling = again(&sessions);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let first = {
+        let sessions = sessions.clone();
+        tokio::spawn(async move { sessions.reset("a").await })
+    };
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    sessions.reset("a").await.unwrap();
+    again(&sessions).await.unwrap().unwrap();
+    first.await.unwrap().unwrap();
+    assert_eq!(book.living(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_who_wait_are_told_how_far_the_filling_is_and_not_too_often() {
+    let book = book();
+    let sessions = sessions(&book, Some(Arc::new(Filler::default())));
+    let heard = [(); 2].map(|()| Lock::new(Vec::new()));
+    let told = |at: usize| {
+        let heard = &heard[at];
+        move |line: &str| heard.lock().unwrap().push((Instant::now(), line.to_owned()))
+    };
+    let (first, second) = (told(0), told(1));
+    let (one, two) =
+        tokio::join!(sessions.get_telling("a", &first), sessions.get_telling("a", &second));
+    assert!(one.is_ok() && two.is_ok());
+    for heard in &heard {
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard[0].1, "0 %");
+        assert!((6..=9).contains(&heard.len()), "a second has so many pauses: {heard:?}");
+        let (last, others) = heard.split_last().unwrap();
+        assert!(others.windows(2).all(|two| two[1].0 - two[0].0 >= UPDATE_INTERVAL), "{heard:?}");
+        assert_eq!(last.1, "99 %");
+    }
+    let silent = Lock::new(0);
+    drop(sessions.get_telling("a", &|_| *silent.lock().unwrap() += 1).await.unwrap());
+    assert_eq!(*silent.lock().unwrap(), 0, "it is filled");
+    assert_eq!((sessions.seeds.read(), sessions.count()), ([("done", 1)].into(), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_reset_there_is_a_new_one_even_for_who_comes_meanwhile() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    let (reset, got) = tokio::join!(sessions.reset("a"), async {
+        tokio::task::yield_now().await;
+        sessions.get("a").await.map(drop)
+    });
+    reset.unwrap();
+    got.unwrap();
+    assert_eq!(book.events(), ["made a", "ended a", "made a"]);
+    sessions.reset("never-was").await.unwrap();
+}
