@@ -33,6 +33,8 @@ pub(crate) struct UserNamespaces {
     /// None once closed: what is made ahead then goes back at once.
     ready: Mutex<Option<VecDeque<UserNamespace>>>,
     target: usize,
+    /// Held while they are made ahead, and by whoever has to know that none is.
+    refilling: tokio::sync::Mutex<()>,
 }
 
 impl UserNamespaces {
@@ -56,7 +58,8 @@ impl UserNamespaces {
             }
         }
         let ready = Mutex::new(Some(VecDeque::new()));
-        Ok(Self { spawner, host, slots: Mutex::new(slots), ready, target })
+        let refilling = tokio::sync::Mutex::default();
+        Ok(Self { spawner, host, slots: Mutex::new(slots), ready, target, refilling })
     }
 
     pub(crate) async fn take(&self) -> Result<UserNamespace, EngineError> {
@@ -75,6 +78,7 @@ impl UserNamespaces {
     }
 
     pub(crate) async fn refill(&self) {
+        let _refilling = self.refilling.lock().await;
         self.release_leftovers();
         while lock(&self.ready).as_ref().is_some_and(|ready| ready.len() < self.target) {
             match self.make().await {
@@ -90,8 +94,10 @@ impl UserNamespaces {
         }
     }
 
-    pub(crate) fn close(&self) {
+    /// One that is being made ahead is waited for, so that its range is not left behind.
+    pub(crate) async fn close(&self) {
         let ready = lock(&self.ready).take();
+        let _none_is_made = self.refilling.lock().await;
         for namespace in ready.into_iter().flatten() {
             self.release(namespace.slot);
         }

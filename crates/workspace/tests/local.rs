@@ -6,7 +6,7 @@ mod ground;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use ground::{Ground, is_alive, output_of, spec, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,6 +17,23 @@ use sandbank_workspace::{
 
 fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+}
+
+fn field_of_stat(pid: u32, place: usize) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(')').next().unwrap().split_whitespace().nth(place).unwrap().parse().unwrap()
+}
+
+/// Processes are told apart by the tick they started in; a number is not given again within one.
+fn started_in_another_tick_than(tick: u64) -> Child {
+    loop {
+        let mut process = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+        if field_of_stat(process.id(), 19) != tick {
+            return process;
+        }
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
 }
 
 #[tokio::test]
@@ -71,7 +88,7 @@ async fn a_process_that_only_has_the_number_of_a_runner_is_neither_ended_nor_tak
     kill(old);
     wait_for("the old runner is gone", async || !is_alive(old)).await;
 
-    let mut bystander = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+    let mut bystander = started_in_another_tick_than(text["started"].as_u64().unwrap());
     text["pid"] = bystander.id().into();
     fs::write(&record, text.to_string()).unwrap();
     let place = ground.open();
@@ -116,10 +133,7 @@ async fn a_runner_is_closed_to_others_and_has_nothing_of_its_owners_terminal_or_
     let mode = |name: &str| fs::metadata(ground.runner().join(name)).unwrap().mode() & 0o777;
     assert_eq!((mode(""), mode("runner.sock"), mode("runner.log")), (0o700, 0o600, 0o600));
     let pid = place.pid().unwrap();
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let session: u32 =
-        stat.rsplit(')').next().unwrap().split_whitespace().nth(3).unwrap().parse().unwrap();
-    assert_eq!(session, pid, "it is in somebody else's session");
+    assert_eq!(field_of_stat(pid, 3), u64::from(pid), "it is in somebody else's session");
     if rustix::process::geteuid().is_root() {
         assert_eq!(fs::read(format!("/proc/{pid}/environ")).unwrap(), b"");
         let stdin = fs::read_link(format!("/proc/{pid}/fd/0")).unwrap();

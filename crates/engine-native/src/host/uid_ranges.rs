@@ -113,13 +113,22 @@ fn owner(range: &Path) -> Option<String> {
 /// Ranges of which some process has an id: a machine's first process has one until it ends.
 fn used_slots() -> io::Result<BTreeSet<u32>> {
     let processes = fs::read_dir("/proc")?.flatten();
-    let slots = processes.filter_map(|process| {
-        let status = fs::read_to_string(process.path().join("status")).ok()?;
-        let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-        let id: u32 = ids.split_whitespace().next()?.parse().ok()?;
-        Some(id.checked_sub(UID_BASE)? / UID_RANGE).filter(|slot| *slot < UID_SLOTS)
-    });
+    let slots = processes
+        .filter_map(|process| used_slot(&fs::read_to_string(process.path().join("status")).ok()?));
     Ok(slots.collect())
+}
+
+/// That of a process, by its `/proc/<pid>/status`. One that has ended uses nothing, however long
+/// its parent, often the host's first process, takes to notice; unless only its first thread has.
+fn used_slot(status: &str) -> Option<u32> {
+    let first = |key| {
+        let line = status.lines().find_map(|line: &str| line.strip_prefix(key))?;
+        line.split_whitespace().next()
+    };
+    let has_ended = matches!(first("State:")?, "Z" | "X") && first("Threads:") == Some("1");
+    let id: u32 = first("Uid:")?.parse().ok()?;
+    let slot = id.checked_sub(UID_BASE)? / UID_RANGE;
+    (slot < UID_SLOTS && !has_ended).then_some(slot)
 }
 
 #[cfg(test)]
@@ -221,6 +230,26 @@ mod tests {
         assert!(taken && still == BTreeSet::from([slot]), "{still:?}");
         own.release_unused(&mut leftovers).unwrap();
         assert!(leftovers.is_empty() && other.claim(slot).unwrap());
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_uses_no_range() {
+        if is_no_root() {
+            return;
+        }
+        let slot = UID_SLOTS - 3;
+        let mut dead = process_in(slot);
+        assert!(used_slots().unwrap().contains(&slot));
+        dead.kill().unwrap();
+        let status = format!("/proc/{}/status", dead.id());
+        while !fs::read_to_string(&status).unwrap().contains("State:\tZ") {
+            std::thread::yield_now();
+        }
+        let used = used_slots().unwrap();
+        dead.wait().unwrap();
+        assert!(!used.contains(&slot), "a zombie keeps it");
+        let of_threads = format!("State:\tZ (zombie)\nUid:\t{UID_BASE}\t0\nThreads:\t2\n");
+        assert_eq!(used_slot(&of_threads), Some(0), "only its first thread has ended");
     }
 
     #[test]

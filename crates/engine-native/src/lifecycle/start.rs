@@ -201,7 +201,7 @@ fn record_is_open(entry: &Entry) -> bool {
 /// Machines keep running. Shared tables of the host go when no machine needs them.
 pub(super) async fn shutdown(parts: &Arc<Parts>) {
     parts.stock.stop();
-    parts.user_namespaces.close();
+    parts.user_namespaces.close().await;
     if let Some(networks) = &parts.networks {
         networks.close().await;
     }
