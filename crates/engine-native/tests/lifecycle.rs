@@ -334,6 +334,20 @@ async fn every_control_is_measured_and_in_force_as_root() {
     test.finish().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_leaves_while_controls_are_measured_leaves_no_machine() {
+    if cannot_run() {
+        return;
+    }
+    let test = TestEngine::start().await;
+    let left = tokio::time::timeout(std::time::Duration::ZERO, test.engine.controls()).await;
+    assert!(left.is_err(), "nothing had to be waited for");
+    test.engine.controls().await;
+    let machines = test.settings.data_dir.join("machines");
+    wait_for("no machine is left", async || machines.read_dir().unwrap().next().is_none()).await;
+    test.finish().await;
+}
+
 fn kill(pid: i32) {
     // SAFETY: the pid is of a process that this test started.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);

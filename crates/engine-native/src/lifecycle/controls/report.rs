@@ -28,8 +28,16 @@ pub(in crate::lifecycle) async fn report(parts: &Arc<Parts>) -> Vec<ControlRepor
     cache.as_ref().map(|(_, report)| report.clone()).unwrap_or_default()
 }
 
-/// Makes a machine, waits for its runner to confine itself, looks, and destroys it.
+/// Makes a machine, waits for its runner to confine itself, looks, and destroys it; in a task of
+/// its own, because nobody else sees the machine that a caller who leaves would leave behind.
 async fn look(parts: &Arc<Parts>) -> Result<Posture, EngineError> {
+    let parts = Arc::clone(parts);
+    let task = tokio::spawn(async move { look_at_one(&parts).await });
+    let failed = |error| EngineError::Internal(format!("looking at a machine failed: {error}"));
+    task.await.map_err(failed)?
+}
+
+async fn look_at_one(parts: &Arc<Parts>) -> Result<Posture, EngineError> {
     let spec = MachineSpec::probe(ImageName::host());
     parts.table.hide(&spec.id);
     let machine = create::create(parts, &spec).await;
