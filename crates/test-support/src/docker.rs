@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,6 +34,8 @@ const HOLD: &str = "mounted=$(cat /proc/self/mounts); \
 const START_DEADLINE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
 pub struct PrivateDocker {
     dir: TempDir,
     live_restore: bool,
@@ -45,7 +48,8 @@ pub struct PrivateDocker {
     /// Ends the thread that holds the namespaces: they go when it does.
     release: Option<mpsc::Sender<()>>,
     holder: Option<JoinHandle<()>>,
-    made_etc: bool,
+    /// Among those of this process.
+    number: u32,
 }
 
 impl PrivateDocker {
@@ -88,7 +92,7 @@ impl PrivateDocker {
                 return Ok(None);
             }
         }
-        let made_etc = !Path::new(ETC).exists();
+        // It stays: who removed it would take it from another that is about to mount over it.
         fs::create_dir_all(ETC)?;
         let dir = tempfile::Builder::new().prefix("sandbank-test-docker-").tempdir()?;
         let (first, release, holder) = hold()?;
@@ -101,7 +105,7 @@ impl PrivateDocker {
             daemon: None,
             release: Some(release),
             holder: Some(holder),
-            made_etc,
+            number: COUNT.fetch_add(1, Ordering::Relaxed),
         };
         if let Some(script) = users.preparation(docker.dir()) {
             let prepared = docker.enter("sh")?.args(["-c", &script]).output()?;
@@ -186,7 +190,7 @@ impl PrivateDocker {
 
     /// Below which containers of tests have their cgroups.
     pub fn cgroup(&self) -> String {
-        format!("/sandbank-test-docker-{}", std::process::id())
+        format!("/sandbank-test-docker-{}-{}", std::process::id(), self.number)
     }
 
     pub fn start_daemon(&mut self) -> anyhow::Result<()> {
@@ -301,9 +305,6 @@ impl Drop for PrivateDocker {
             let _ = holder.join();
         }
         remove_cgroups(&self.cgroup());
-        if self.made_etc {
-            let _ = fs::remove_dir(ETC);
-        }
     }
 }
 

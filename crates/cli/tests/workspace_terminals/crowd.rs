@@ -7,8 +7,8 @@ use futures_util::future::try_join_all;
 use sandbank_test_support::{Api, Pty, TestDaemon, skip_unless_root, wait_for};
 use serde_json::Value;
 
-use super::SANDBANK;
 use super::mute::Mute;
+use super::{ALONE, SANDBANK};
 
 const TERMINALS: u32 = 100;
 const SLOW: u32 = 4;
@@ -30,6 +30,7 @@ async fn a_hundred_terminals_are_served_beside_a_flood_slow_readers_and_vanished
     if skip_unless_root() {
         return Ok(());
     }
+    let _alone = ALONE.lock().await;
     let settings = [
         ("WORKSPACE_MODE", "sandbox"),
         ("SANDBANK_PTY_SHELL_COMMAND", "bash,--norc,--noprofile"),

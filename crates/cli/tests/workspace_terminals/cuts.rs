@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use sandbank_test_support::{Pty, TestDaemon, skip_unless_root, wait_for};
 
-use super::SANDBANK;
+use super::{ALONE, SANDBANK};
 
 const TERMINALS: u32 = 50;
 const CUTS: u32 = 20;
@@ -29,6 +29,7 @@ async fn a_thousand_cuts_and_four_kill_9_lose_no_byte_of_fifty_terminals() -> an
     if skip_unless_root() {
         return Ok(());
     }
+    let _alone = ALONE.lock().await;
     let script = format!("bash,-c,{SCRIPT}");
     let settings = [
         ("WORKSPACE_MODE", "sandbox"),

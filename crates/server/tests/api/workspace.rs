@@ -143,16 +143,19 @@ async fn a_file_that_is_cut_while_it_is_read_is_told_to_have_changed() {
         paths.extend(sandbox.map(|id| format!("/v1/sandboxes/{id}/files:read?path=/workspace/f")));
         for path in paths {
             let told = async {
-                // Earlier and later, until it is in the middle.
+                // Earlier and later than a read of this machine takes, until it is in the middle.
+                let mut longest = Duration::from_millis(10);
                 for attempt in 0.. {
                     std::fs::write(directory.join("whole"), vec![b'a'; WHOLE]).unwrap();
                     std::fs::rename(directory.join("whole"), directory.join("f")).unwrap();
                     let cut = async {
-                        tokio::time::sleep(Duration::from_micros(attempt * 700 % 60_000)).await;
+                        tokio::time::sleep(longest * (attempt % 50) / 40).await;
                         let file = std::fs::File::options().write(true).open(directory.join("f"));
                         file.unwrap().set_len(CUT).unwrap();
                     };
+                    let begun = std::time::Instant::now();
                     let ((status, body), ()) = tokio::join!(get(world, &path), cut);
+                    longest = longest.max(begun.elapsed());
                     if status == 409 {
                         return body.to_string();
                     }
@@ -292,54 +295,75 @@ async fn an_approval_is_asked_for_decided_once_and_withdrawn() {
     }
 }
 
-#[tokio::test]
-async fn an_approval_is_of_who_asked_and_denied_when_nobody_decides_in_time() {
-    let settings = [("workspace.mode", "sandbox"), ("workspace.approval_seconds", "2")];
-    let world = World::with(&settings).await;
-    let token = async |name: &str| {
+struct Asker<'a>(&'a World, String);
+
+impl<'a> Asker<'a> {
+    async fn named(world: &'a World, name: &str) -> Self {
         let body = json!({ "name": name, "scope": "sandbox" });
         let made = world.api.call("POST", "/v1/tokens", Some(body)).await.unwrap();
-        made["token"].as_str().unwrap().to_owned()
-    };
-    let (ann, bob) = (token("ann").await, token("bob").await);
-    let by = |token: &str, method: &str, path: &str| world.open(method, path).bearer_auth(token);
-    let question = json!({ "tool_name": "bash", "description": "list" });
-    let ask = async |token: &str| {
-        let request = by(token, "POST", "/api/approval/request").json(&question);
-        answer(request).await.1["request_id"].as_str().unwrap().to_owned()
-    };
-    let decide = |token: &str, id: &str| {
-        let body = json!({ "request_id": id, "decision": "approve" });
-        by(token, "POST", "/api/approval/decision").json(&body)
-    };
-    let id = ask(&ann).await;
-    let path = format!("/api/approval/status/{id}");
-    // Others see and do nothing; who asked and who may do everything do.
-    assert_eq!(answer(by(&bob, "GET", "/api/approval/pending")).await.1["count"], 0);
-    assert_eq!(answer(by(&bob, "GET", &path)).await.0, 404);
-    assert_eq!(answer(decide(&bob, &id)).await.0, 404);
-    assert_eq!(answer(by(&bob, "DELETE", &format!("/api/approval/{id}"))).await.0, 404);
-    assert_eq!(answer(by(&ann, "GET", "/api/approval/pending")).await.1["count"], 1);
-    assert_eq!(get(&world, "/api/approval/pending").await.1["count"], 1);
-    assert_eq!(answer(decide(&ann, &id)).await.0, 200);
-    assert_eq!(answer(by(&ann, "GET", &path)).await.1["status"], "approve");
-    let of_admin = ask(&ann).await;
-    assert_eq!(answer(decide(&world.token, &of_admin)).await.0, 200);
+        Self(world, made["token"].as_str().unwrap().to_owned())
+    }
 
-    let late = ask(&ann).await;
-    let path = format!("/api/approval/status/{late}");
-    let (_, asked) = answer(by(&ann, "GET", &path)).await;
-    assert_eq!(asked["status"], "pending");
+    fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        self.0.open(method, path).bearer_auth(&self.1)
+    }
+
+    async fn ask(&self) -> String {
+        let question = json!({ "tool_name": "bash", "description": "list" });
+        let asked = answer(self.request("POST", "/api/approval/request").json(&question)).await.1;
+        asked["request_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn decide(&self, id: &str) -> (u16, Value) {
+        let body = json!({ "request_id": id, "decision": "approve" });
+        answer(self.request("POST", "/api/approval/decision").json(&body)).await
+    }
+
+    async fn status(&self, id: &str) -> (u16, Value) {
+        answer(self.request("GET", &format!("/api/approval/status/{id}"))).await
+    }
+
+    async fn pending(&self) -> Value {
+        answer(self.request("GET", "/api/approval/pending")).await.1["count"].clone()
+    }
+}
+
+#[tokio::test]
+async fn an_approval_is_of_who_asked() {
+    let world = World::with(&[("workspace.mode", "sandbox")]).await;
+    let (ann, bob) = (Asker::named(&world, "ann").await, Asker::named(&world, "bob").await);
+    let id = ann.ask().await;
+    // Others see and do nothing; who asked and who may do everything do.
+    assert_eq!(bob.pending().await, 0);
+    assert_eq!(bob.status(&id).await.0, 404);
+    assert_eq!(bob.decide(&id).await.0, 404);
+    let delete = bob.request("DELETE", &format!("/api/approval/{id}"));
+    assert_eq!(answer(delete).await.0, 404);
+    assert_eq!(ann.pending().await, 1);
+    let admin = Asker(&world, world.token.clone());
+    assert_eq!(admin.pending().await, 1);
+    assert_eq!(ann.decide(&id).await.0, 200);
+    assert_eq!(ann.status(&id).await.1["status"], "approve");
+    let of_admin = ann.ask().await;
+    assert_eq!(admin.decide(&of_admin).await.0, 200);
+}
+
+#[tokio::test]
+async fn an_approval_is_denied_when_nobody_decides_in_time() {
+    let settings = [("workspace.mode", "sandbox"), ("workspace.approval_seconds", "2")];
+    let world = World::with(&settings).await;
+    let ann = Asker::named(&world, "ann").await;
+    let late = ann.ask().await;
+    let asked = ann.status(&late).await.1;
     assert!(asked["expires_at"].as_str().unwrap() > asked["created_at"].as_str().unwrap());
-    wait_for("its time to be over", std::time::Duration::from_secs(20), || async {
-        answer(by(&ann, "GET", &path)).await.1["status"] == "deny"
+    wait_for("its time to be over", Duration::from_secs(20), || async {
+        ann.status(&late).await.1["status"] == "deny"
     })
     .await
     .unwrap();
-    assert_eq!(answer(decide(&ann, &late)).await, detail(409, "Request already decided: deny"));
-    let (_, denied) = answer(by(&ann, "GET", &path)).await;
-    assert_eq!(denied["reason"], "nobody decided in time");
-    assert_eq!(answer(by(&ann, "GET", "/api/approval/pending")).await.1["count"], 0);
+    assert_eq!(ann.decide(&late).await, detail(409, "Request already decided: deny"));
+    assert_eq!(ann.status(&late).await.1["reason"], "nobody decided in time");
+    assert_eq!(ann.pending().await, 0);
 }
 
 #[tokio::test]
