@@ -85,7 +85,8 @@ async fn work(client: &RunnerClient) -> Vec<Value> {
     let started = client.start(&spec("one", "echo out; echo err >&2; exit 3")).await.unwrap();
     said.push(json!(output_of(client, &started).await.len()));
     said.push(comparable(client.wait(&started.status.id).await));
-    let mut terminal = spec("two", "stty size; read line; echo got $line; stty size; exit 0");
+    // Says nothing before it is told something: the answer to the resize says how much it has said.
+    let mut terminal = spec("two", "read line; echo got $line; stty size; exit 0");
     terminal.pty = Some(PtySize { rows: 10, cols: 40 });
     let started = client.start(&terminal).await.unwrap();
     let id = started.status.id.clone();
