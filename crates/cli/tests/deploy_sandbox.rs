@@ -107,8 +107,16 @@ fn a_workspace_service_is_deployed_twice_checked_and_started_again_and_its_check
     assert_eq!(machine.pid(), Some(first), "what is right was started again");
     assert_eq!(fs::read(machine.path("secrets/workspace.secret")).unwrap(), secret);
 
+    // What a deploy leaves that was interrupted once the program had its place.
+    fs::rename(machine.path("service/sandbank"), machine.path("service/before")).unwrap();
+    fs::copy(SANDBANK, machine.path("service/sandbank")).unwrap();
+    succeeds(&machine.run("deploy_workspace_service.sh", &[SANDBANK]), "serves");
+    let second = machine.pid();
+    assert_ne!(second, Some(first), "the program from before goes on");
+    succeeds(&machine.run("deploy_workspace_service.sh", &[SANDBANK]), "nothing has changed");
+
     succeeds(&machine.run("restart_workspace_service.sh", &[]), "serves");
-    assert_ne!(machine.pid(), Some(first));
+    assert_ne!(machine.pid(), second);
     succeeds(&machine.run("smoke_check.sh", &[]), "ok      it is healthy");
 
     kill_process(Pid::from_raw(machine.pid().unwrap()).unwrap(), Signal::KILL).unwrap();
