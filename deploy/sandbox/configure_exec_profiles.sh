@@ -24,6 +24,25 @@ esac
 [ -d "$root" ] || die "the workspace $root is not there: run deploy_workspace_service.sh first, or set SANDBOX_WORKSPACE_ROOT"
 [ -d "$service" ] || die "$service is not there: run deploy_workspace_service.sh first, or set SANDBOX_SERVICE_ROOT"
 
+# Whether a program, or a link on the way to it, lies in the workspace: whoever works there could
+# exchange it.
+is_in_workspace() {
+    local step=$1 inside target
+    inside=$(readlink -f "$root")
+    while true; do
+        step=$(readlink -f "$(dirname "$step")")/${step##*/}
+        case $step in
+            "$inside"/*) return 0 ;;
+        esac
+        [ -L "$step" ] || return 1
+        target=$(readlink "$step")
+        case $target in
+            /*) step=$target ;;
+            *) step=${step%/*}/$target ;;
+        esac
+    done
+}
+
 # The words of one profile, checked, apart by commas as the control plane's settings have them.
 template() {
     local name=$1 variable=$2 text=$3 program place
@@ -46,11 +65,10 @@ template() {
     if [ ! -f "$place" ] || [ ! -x "$place" ]; then
         die "$variable: $place is not a program"
     fi
-    place=$(readlink -f "$place")
-    # Whoever works in the workspace could exchange it.
-    case $place/ in
-        "$(readlink -f "$root")"/*) die "$variable: $place lies in the workspace $root; install it elsewhere" ;;
-    esac
+    if is_in_workspace "$place"; then
+        die "$variable: $place lies in the workspace $root or leads through it; install it elsewhere"
+    fi
+    # Not what a link leads to: a program may do something else under another name, as rbash does.
     list[0]=$place
     # As it will be run, without asking anything of it.
     say "$name: ${list[*]}" >&2

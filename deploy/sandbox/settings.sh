@@ -53,6 +53,12 @@ running() {
     return 0
 }
 
+# Whether a process is the program that is installed, started as it would be started now.
+is_current() {
+    [ "/proc/$1/exe" -ef "$program" ] &&
+        cmp -s "/proc/$1/cmdline" <(printf '%s\0' "$program" "${words[@]}")
+}
+
 is_healthy() {
     curl --silent --fail --insecure --max-time 3 --output /dev/null "$url/healthz"
 }

@@ -174,7 +174,9 @@ impl Host {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_container_the_server_keeps_its_sandboxes_over_restarts_and_removal() {
-    let Some(host) = Host::prepare(|| PrivateDocker::start(false)) else { return };
+    let Some(mut host) = Host::prepare(|| PrivateDocker::start(false)) else { return };
+    // Nobody is there, and nobody waits for them.
+    host.variables.push(("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318".to_owned()));
 
     let refused = host.compose(None, &["up", "--detach", "--no-build"]);
     assert!(!refused.status.success());
@@ -188,6 +190,8 @@ async fn in_a_container_the_server_keeps_its_sandboxes_over_restarts_and_removal
     host.up().await;
     let hardened = "{{.HostConfig.ReadonlyRootfs}} {{.Config.User}} {{.HostConfig.CapDrop}}";
     assert_eq!(host.inspect(hardened), "true 10001:10001 [ALL]");
+    let told = host.inspect("{{.Config.Env}}");
+    assert!(told.contains("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318"), "{told}");
     let wrong = host.try_sandbank("another-token", &["ps"]);
     assert_eq!(wrong.status.code(), Some(77), "{wrong:?}");
 
@@ -238,6 +242,17 @@ async fn where_docker_maps_users_the_server_in_a_container_has_the_host_s() {
     host.sandbank(&["rm", "--all"]);
     done(&host.compose_with(&files, Some(TOKEN), &["down", "--volumes"]));
     assert_eq!(host.labelled("sandbank.instance"), NOTHING);
+}
+
+#[test]
+fn the_image_trusts_whom_the_machine_that_makes_it_trusts() {
+    let authorities = Path::new("/etc/ssl/certs/ca-certificates.crt");
+    let dir = tempfile::tempdir().unwrap();
+    let mut script = Command::new(repository().join("deploy/root.sh"));
+    // Any program that is linked does.
+    done(&script.arg("/bin/sh").arg(dir.path()).output().unwrap());
+    let inside = dir.path().join("root").join(authorities.strip_prefix("/").unwrap());
+    assert_eq!(std::fs::read(inside).ok(), std::fs::read(authorities).ok());
 }
 
 #[test]

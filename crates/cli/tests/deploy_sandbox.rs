@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -106,8 +107,16 @@ fn a_workspace_service_is_deployed_twice_checked_and_started_again_and_its_check
     assert_eq!(machine.pid(), Some(first), "what is right was started again");
     assert_eq!(fs::read(machine.path("secrets/workspace.secret")).unwrap(), secret);
 
+    // What a deploy leaves that was interrupted once the program had its place.
+    fs::rename(machine.path("service/sandbank"), machine.path("service/before")).unwrap();
+    fs::copy(SANDBANK, machine.path("service/sandbank")).unwrap();
+    succeeds(&machine.run("deploy_workspace_service.sh", &[SANDBANK]), "serves");
+    let second = machine.pid();
+    assert_ne!(second, Some(first), "the program from before goes on");
+    succeeds(&machine.run("deploy_workspace_service.sh", &[SANDBANK]), "nothing has changed");
+
     succeeds(&machine.run("restart_workspace_service.sh", &[]), "serves");
-    assert_ne!(machine.pid(), Some(first));
+    assert_ne!(machine.pid(), second);
     succeeds(&machine.run("smoke_check.sh", &[]), "ok      it is healthy");
 
     kill_process(Pid::from_raw(machine.pid().unwrap()).unwrap(), Signal::KILL).unwrap();
@@ -171,7 +180,6 @@ fn profiles_are_checked_and_written_once_and_the_server_understands_them() {
     succeeds(&configure(&["--check"], "bash -l", &chat), "nothing has changed");
     assert_eq!(fs::metadata(&written).unwrap().modified().unwrap(), first);
     let text = fs::read_to_string(&written).unwrap();
-    let agent = fs::canonicalize(&agent).unwrap();
     assert!(text.contains(&format!("SANDBANK_CHAT_COMMAND={},--fast,mode=1\n", agent.display())));
 
     // What the lines say is what the server has.
@@ -182,8 +190,13 @@ fn profiles_are_checked_and_written_once_and_the_server_understands_them() {
 
     let inside = machine.path("workspace/agent");
     fs::copy("/bin/true", &inside).unwrap();
-    let link = machine.path("bin/link");
-    std::os::unix::fs::symlink(&inside, &link).unwrap();
+    // Links into the workspace, out of it, and through it.
+    let [link, out, through] =
+        ["bin/link", "workspace/out", "bin/through"].map(|name| machine.path(name));
+    symlink(&inside, &link).unwrap();
+    symlink("/bin/true", &out).unwrap();
+    symlink("../workspace/out", &through).unwrap();
+    let detour = machine.path("bin/../workspace/out");
     for (shell, chat, says) in [
         ("bash; true", "", "PROFILE_SHELL: only letters"),
         ("bash $(true)", "", "not a line for a shell"),
@@ -195,12 +208,22 @@ fn profiles_are_checked_and_written_once_and_the_server_understands_them() {
         ("bash", "/etc/passwd", "is not a program"),
         ("bash", inside.to_str().unwrap(), "lies in the workspace"),
         ("bash", link.to_str().unwrap(), "lies in the workspace"),
+        ("bash", out.to_str().unwrap(), "lies in the workspace"),
+        ("bash", through.to_str().unwrap(), "lies in the workspace"),
+        ("bash", detour.to_str().unwrap(), "lies in the workspace"),
     ] {
         let refused = configure(&[], shell, chat);
         let text = said(&refused);
         assert!(!refused.status.success() && text.contains(says), "{shell:?} {chat:?}: {text}");
     }
     assert_eq!(fs::read_to_string(&written).unwrap(), text, "what was refused changed nothing");
+
+    // One that is a link somewhere else is run by its own name.
+    let restricted = machine.path("bin/rbash");
+    symlink("/bin/bash", &restricted).unwrap();
+    succeeds(&configure(&[], restricted.to_str().unwrap(), ""), "the profiles were written");
+    let line = format!("SANDBANK_PTY_SHELL_COMMAND={}\n", restricted.display());
+    assert_eq!(fs::read_to_string(&written).unwrap(), line);
 }
 
 #[test]

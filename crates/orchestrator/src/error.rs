@@ -176,6 +176,45 @@ impl OrchestratorError {
             if matches!(&**inner, ChannelError::Refused(fault) if fault.code == code))
     }
 
+    /// Whether what was asked for cannot be had, while nothing failed: over HTTP a status of 4xx.
+    pub fn is_callers(&self) -> bool {
+        match self {
+            Self::NotFound(_)
+            | Self::Gone { .. }
+            | Self::AtLimit { .. }
+            | Self::Paused(_)
+            | Self::Conflict(_)
+            | Self::KeptWorkspace
+            | Self::NoSuchEngine { .. }
+            | Self::WorkspaceElsewhere { .. }
+            | Self::PortNotAllowed { .. }
+            | Self::NoHostPort { .. }
+            | Self::StillStopping(_) => true,
+            Self::PublishFailed { .. }
+            | Self::EngineNotConfigured { .. }
+            | Self::CreateTimedOut(_)
+            | Self::NoTurn(_)
+            | Self::ShuttingDown
+            | Self::Untested(_)
+            | Self::NotContained { .. }
+            | Self::Internal(_) => false,
+            Self::Engine(error) => matches!(
+                **error,
+                EngineError::NotFound(_)
+                    | EngineError::Dead(_)
+                    | EngineError::ImageNotFound(_)
+                    | EngineError::BadImage(_)
+                    | EngineError::ImageInUse(_)
+                    | EngineError::WorkspaceInUse { .. }
+                    | EngineError::NotPulled { retryable: false, .. }
+            ),
+            Self::Channel(error) => {
+                matches!(&**error, ChannelError::Refused(fault) if fault.code.status() < 500)
+            }
+            Self::Store(error) => matches!(**error, StoreError::Exists { .. }),
+        }
+    }
+
     /// Whether the same call may succeed later, unchanged.
     pub fn retryable(&self) -> bool {
         match self {

@@ -19,7 +19,12 @@ pub(crate) async fn operation<T>(
         target: trace::SPANS,
         "orchestrator",
         otel.name = name,
+        otel.status_code = field::Empty,
         sandbox = sandbox.map(field::display),
     );
-    work.instrument(span).await
+    let done = work.instrument(span.clone()).await;
+    if done.as_ref().is_err_and(|error| !error.is_callers()) {
+        span.record("otel.status_code", "ERROR");
+    }
+    done
 }

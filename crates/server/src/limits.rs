@@ -271,7 +271,7 @@ pub(crate) const SOCKET_CLOSE_TIME: Duration = Duration::from_secs(5);
 /// Who watches has nothing to say; a longer message closes the WebSocket.
 pub(crate) const MAX_WATCH_MESSAGE_BYTES: usize = 4 << 10;
 
-/// Between two looks for the sessions of an earlier daemon in a workspace that does not answer.
+/// Between two looks for sessions that nobody attends in a workspace that does not answer.
 pub(crate) const FIRST_LOOK_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const LONGEST_LOOK_PAUSE: Duration = Duration::from_secs(60);
 

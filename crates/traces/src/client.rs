@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::uri::Scheme;
+use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
 use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::Handle;
@@ -19,7 +20,39 @@ use tokio::runtime::Handle;
 use crate::TraceError;
 use crate::limits::{EXPORT_PATIENCE, MAX_ANSWER_BYTES};
 
-type Connections = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+/// Only https has to know whom this system trusts: a machine without certificates may have a
+/// collector all the same.
+#[derive(Clone)]
+enum Connections {
+    Plain(legacy::Client<HttpConnector, Full<Bytes>>),
+    Tls(legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+}
+
+impl Connections {
+    fn to(url: &str) -> Result<Self, TraceError> {
+        let clients = legacy::Client::builder(TokioExecutor::new());
+        let mut connector = HttpConnector::new();
+        // Schemes are compared without case.
+        if !url.parse().is_ok_and(|uri: Uri| uri.scheme() == Some(&Scheme::HTTPS)) {
+            return Ok(Self::Plain(clients.build(connector)));
+        }
+        connector.enforce_http(false);
+        let connector = HttpsConnectorBuilder::new()
+            .with_native_roots()
+            .map_err(TraceError::NoCertificates)?
+            .https_only()
+            .enable_http1()
+            .wrap_connector(connector);
+        Ok(Self::Tls(clients.build(connector)))
+    }
+
+    fn request(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
+        match self {
+            Self::Plain(client) => client.request(request),
+            Self::Tls(client) => client.request(request),
+        }
+    }
+}
 
 pub(crate) struct Client {
     connections: Connections,
@@ -30,16 +63,9 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(runtime: Handle) -> Result<Self, TraceError> {
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        let connector = HttpsConnectorBuilder::new()
-            .with_native_roots()
-            .map_err(TraceError::NoCertificates)?
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
-        let connections = legacy::Client::builder(TokioExecutor::new()).build(connector);
+    /// Of the collector at `url`.
+    pub(crate) fn new(url: &str, runtime: Handle) -> Result<Self, TraceError> {
+        let connections = Connections::to(url)?;
         Ok(Self { connections, runtime, is_failing: Arc::default() })
     }
 }

@@ -37,11 +37,12 @@ impl Traces {
     /// Calls nobody yet; spans that end are sent from a thread of its own. To be called in the
     /// runtime that will send them.
     pub fn open(settings: &TraceSettings) -> Result<Self, TraceError> {
-        let client = Client::new(tokio::runtime::Handle::current())?;
+        let url = settings.traces_url()?;
+        let client = Client::new(&url, tokio::runtime::Handle::current())?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
-            .with_endpoint(settings.traces_url()?)
+            .with_endpoint(url)
             .with_headers(settings.headers()?)
             .with_timeout(EXPORT_PATIENCE)
             .build()

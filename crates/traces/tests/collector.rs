@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sandbank_channel::trace::SPANS;
-use sandbank_traces::{Endpoint, Sampling, TraceSettings, Traces};
+use sandbank_traces::{Endpoint, Sampling, TraceError, TraceSettings, Traces};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tracing_subscriber::layer::SubscriberExt;
@@ -42,12 +43,14 @@ async fn collector(answer: Option<&'static [u8]>) -> (String, Arc<AtomicUsize>) 
     (url, received)
 }
 
+fn settings(endpoint: Endpoint) -> TraceSettings {
+    let sampling = Sampling::parse("always_on", None).unwrap();
+    TraceSettings { endpoint, headers: None, service_name: "test".to_owned(), sampling }
+}
+
 /// Makes spans as fast as it can and ends.
 async fn busy(endpoint: Endpoint, made: usize) {
-    let sampling = Sampling::parse("always_on", None).unwrap();
-    let service_name = "test".to_owned();
-    let settings = TraceSettings { endpoint, headers: None, service_name, sampling };
-    let traces = Traces::open(&settings).unwrap();
+    let traces = Traces::open(&settings(endpoint)).unwrap();
     let subscriber = tracing_subscriber::registry().with(traces.layer());
     let guard = tracing::subscriber::set_default(subscriber);
     for number in 0..made {
@@ -112,5 +115,28 @@ async fn spans_go_below_a_collector_or_exactly_where_they_are_told() {
         };
         let (heard, ()) = tokio::join!(heard, busy(endpoint, 10));
         assert_eq!(heard, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_collector_over_https_needs_the_systems_certificates() {
+    let (file, nowhere) = ("SSL_CERT_FILE", "/no/such/certificates");
+    if std::env::var_os(file).is_none_or(|path| path != nowhere) {
+        // Where they are looked for is said by the environment, which is one for all tests here.
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", "only_a_collector_over_https_needs_the_systems_certificates"]);
+        let output = again.env(file, nowhere).env_remove("SSL_CERT_DIR").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let (url, received) = collector(Some(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")).await;
+    let sent = busy(Endpoint::Collector(url.clone()), 10);
+    tokio::time::timeout(PATIENCE, sent).await.unwrap();
+    assert_ne!(received.load(Ordering::Relaxed), 0);
+    for scheme in ["https", "HTTPS"] {
+        let url = url.replace("http", scheme);
+        let refused = Traces::open(&settings(Endpoint::Collector(url))).err();
+        assert!(matches!(refused, Some(TraceError::NoCertificates(_))), "{scheme}: {refused:?}");
     }
 }

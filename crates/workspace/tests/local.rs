@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use ground::{Ground, is_alive, output_of, spec, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
-use sandbank_channel::{ByteRange, full_body};
+use sandbank_channel::{ByteRange, full_body, with_request_id};
 use sandbank_workspace::{
     LocalPlace, LocalSettings, Place, PlaceCalls, PlaceErrorKind, PlaceState,
 };
@@ -206,6 +206,42 @@ async fn a_log_is_cut_and_its_end_is_kept_and_a_long_path_is_no_obstacle() {
     let log = fs::read(deep.join("runner.log")).unwrap();
     assert!(log.len() <= 256 << 10 && log.ends_with(b"the last line\n"), "{}", log.len());
     assert_eq!(fs::metadata(&deep).unwrap().mode() & 0o777, 0o700, "it stays open to others");
+    place.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_log_that_grows_is_cut_while_its_runner_runs_and_has_the_newest_whole_lines() {
+    const BOUND: usize = 256 << 10;
+    const REQUESTS: usize = 1_500;
+    let ground = Ground::new();
+    let path = ground.runner().join("runner.log");
+    fs::create_dir_all(ground.runner()).unwrap();
+    // Almost full: the runner has to cut it at once, and a second time later.
+    let before: String = (0..BOUND / 100).map(|number| format!("{number:099}\n")).collect();
+    fs::write(&path, &before).unwrap();
+    let place = ground.open();
+    let client = place.client().await.unwrap();
+    for number in 0..REQUESTS {
+        let id = format!("request-{number}").into();
+        let read = with_request_id(id, client.read_file("missing", ByteRange::default())).await;
+        assert!(read.is_err());
+        // A line may just have been written, and a cut just have begun.
+        assert!(fs::metadata(&path).unwrap().len() as usize <= BOUND + 1_001);
+    }
+    let last = format!("request-{}", REQUESTS - 1);
+    let log = || fs::read_to_string(&path).unwrap();
+    wait_for("the last request is in the log", async || log().contains(&last)).await;
+    let log = log();
+    assert!(log.len() <= BOUND && log.ends_with('\n'), "{} bytes", log.len());
+    let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let ids: Vec<String> =
+        lines.map(|line| line["request_id"].as_str().unwrap().to_owned()).collect();
+    let expected: Vec<String> = (0..REQUESTS)
+        .map(|number| format!("request-{number}"))
+        .skip(REQUESTS - ids.len())
+        .collect();
+    assert_eq!(ids, expected, "the newest ones, each once");
+    assert!(ids.len() < REQUESTS, "it was cut only once: this tests nothing");
     place.stop().await.unwrap();
 }
 

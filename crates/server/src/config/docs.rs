@@ -15,7 +15,8 @@ A value comes from the first of these that has it: the flag, the environment var
 configuration file, Sandkasten's configuration file, the default. The file is TOML, at `/etc/sandbank/config.toml` for root and
 `~/.config/sandbank/config.toml` for others, or where `--config` or `SANDBANK_CONFIG` says.
 Unknown keys and values out of range stop the daemon with exit code 64 and a message that names
-the source. An empty environment variable counts as unset. The section `app.bash_tools` is described in
+the source. An empty environment variable counts as unset. Commands that call a server, such as `sandbank ps`, do not look at
+`workspace`, `traces` and `auth.allowed_origins`: other programs have variables of the same names. The section `app.bash_tools` is described in
 [tools.md](tools.md); what else is below `app` is other programs' and ignored.
 ";
 

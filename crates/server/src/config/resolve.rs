@@ -100,9 +100,12 @@ pub(super) fn resolve(sources: &Sources) -> Result<Resolved, ConfigError> {
     resolved.notices.append(&mut foreign.notices);
     let mut wrong = Vec::new();
     for setting in table::rows() {
-        let Some((text, origin)) = find(setting, sources, file.as_ref(), &foreign) else {
-            continue;
+        let found = if sources.is_client && is_for_servers_only(setting) {
+            default(setting)
+        } else {
+            find(setting, sources, file.as_ref(), &foreign)
         };
+        let Some((text, origin)) = found else { continue };
         match setting.parse(&text) {
             Some(value) => drop(resolved.values.insert(setting.key, (value, origin))),
             None => wrong.push(ConfigError::Invalid {
@@ -115,6 +118,12 @@ pub(super) fn resolve(sources: &Sources) -> Result<Resolved, ConfigError> {
     }
     ConfigError::any(wrong)?;
     Ok(resolved)
+}
+
+/// Some of their names are other programs', too, whose values must not stop a command that looks for
+/// a daemon.
+fn is_for_servers_only(setting: &Setting) -> bool {
+    matches!(setting.section(), "workspace" | "traces") || setting.key == "auth.allowed_origins"
 }
 
 fn find(
@@ -142,6 +151,10 @@ fn find(
     if let Some(found) = foreign.file.get(setting.key) {
         return Some(found.clone());
     }
+    default(setting)
+}
+
+fn default(setting: &Setting) -> Option<(String, Origin)> {
     match setting.default {
         Preset::Text(text) => Some((text.to_owned(), Origin::Default)),
         Preset::Computed(_) | Preset::Empty => None,

@@ -317,6 +317,24 @@ fn plain_http_to_a_service_on_another_machine_is_noticed() {
 }
 
 #[test]
+fn another_programs_variable_stops_a_daemon_and_no_client() {
+    let names = rows().flat_map(|row| row.aliases.iter().copied().chain([row.env]));
+    let ours = |name: &&str| name.starts_with("SANDBANK_") || name.starts_with("SANDBOXD_");
+    let others: Vec<&str> = names.filter(|name| !ours(name)).collect();
+    assert!(others.contains(&"CORS_ORIGINS") && others.contains(&"OTEL_TRACES_SAMPLER"));
+    let nonsense: Vec<_> = others.iter().map(|name| (*name, "\u{1}")).collect();
+    let daemon = with_env(&nonsense);
+    assert!(error(&daemon).contains("CORS_ORIGINS"), "{}", error(&daemon));
+    load(&Sources { is_client: true, ..daemon }).unwrap();
+    // Values that only contradict each other.
+    let daemon = with_env(&[("WORKSPACE_MODE", "local"), ("MULTI_TENANT", "true")]);
+    assert!(error(&daemon).contains("WORKSPACE_MODE"), "{}", error(&daemon));
+    load(&Sources { is_client: true, ..daemon }).unwrap();
+    let own = Sources { is_client: true, ..with_env(&[("SANDBANK_PORT", "x")]) };
+    assert!(error(&own).contains("SANDBANK_PORT"), "{}", error(&own));
+}
+
+#[test]
 fn names_in_the_table_are_unique_and_regular() {
     let mut seen = BTreeSet::new();
     for row in rows() {

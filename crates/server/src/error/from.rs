@@ -216,6 +216,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_the_callers_is_4xx_and_what_failed_is_5xx() {
+        let id = SandboxId::random;
+        let engine = |error: EngineError| OrchestratorError::from(error);
+        let refused =
+            |code| OrchestratorError::from(ChannelError::Refused(Fault::new(code, "words")));
+        for error in [
+            OrchestratorError::NotFound(id()),
+            OrchestratorError::StillStopping(id()),
+            OrchestratorError::NoHostPort { port: 1, range: String::new() },
+            OrchestratorError::PublishFailed { port: 1, reason: String::new() },
+            OrchestratorError::ShuttingDown,
+            OrchestratorError::Internal(String::new()),
+            engine(EngineError::Dead(id())),
+            engine(EngineError::BadImage(String::new())),
+            engine(EngineError::StorageFull(String::new())),
+            engine(EngineError::Unavailable(String::new())),
+            refused(FaultCode::LimitReached),
+            refused(FaultCode::Closed),
+            refused(FaultCode::ProgramMissing),
+            refused(FaultCode::Internal),
+            ChannelError::TimedOut(Duration::ZERO).into(),
+        ] {
+            let is_callers = error.is_callers();
+            let answer = ApiError::from(error);
+            assert_eq!(answer.status.is_client_error(), is_callers, "{}", answer.code);
+        }
+    }
+
+    #[test]
     fn what_a_runner_says_is_clipped_and_cleaned() {
         let long = format!("a\nb\u{1b}[31m{}", "x".repeat(10_000));
         let error = ApiError::from(ChannelError::Refused(Fault::new(FaultCode::Invalid, long)));

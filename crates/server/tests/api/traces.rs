@@ -8,7 +8,9 @@ use axum::routing::post;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use prost::Message;
+use sandbank_engine::SandboxId;
 use sandbank_traces::{Endpoint, Sampling, TraceSettings, Traces};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -153,4 +155,31 @@ async fn what_is_asked_of_the_orchestrator_is_part_of_the_trace_and_a_trace_may_
     assert!(attached.count() >= 1, "{spans:#?}");
     let call = child(&spans, "POST /commands", &hex(&start.span_id));
     assert_eq!(call.trace_id, start.trace_id);
+}
+
+#[tokio::test]
+async fn an_operation_that_failed_is_an_error_of_its_span_and_a_callers_mistake_is_not() {
+    let collector = Collector::start().await;
+    let (traces, _guard) = open(&collector);
+    // An address that no machine has.
+    let world = World::with(&[("ports.listen_address", "192.0.2.1")]).await;
+    let id = world.api.create_with(json!({ "sessionKey": "t", "ports": [3000] })).await.unwrap();
+    for (path, status) in [
+        (format!("/v1/sandboxes/{id}/ports/3000"), 502),
+        (format!("/v1/sandboxes/{}/commands", SandboxId::random()), 404),
+    ] {
+        let answer = world.api.request("GET", &path).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{path}");
+    }
+    traces.end().await;
+    let spans = collector.spans();
+    for (name, expected) in [
+        ("publish", StatusCode::Error),
+        ("create", StatusCode::Unset),
+        ("attach", StatusCode::Unset),
+    ] {
+        let span = spans.iter().find(|span| span.name == name).expect(name);
+        let status = span.status.as_ref().map_or(StatusCode::Unset, |status| status.code());
+        assert_eq!(status, expected, "{span:#?}");
+    }
 }

@@ -112,7 +112,8 @@ impl Place {
     }
 }
 
-/// Finds the sessions that an earlier daemon left: nobody may ever ask for them.
+/// Finds the sessions that an earlier daemon left, and those that this one lost sight of: nobody may
+/// ever ask for them. To be called once.
 pub(crate) fn find_sessions(app: &App) {
     if Place::check(app).is_err() {
         return;
@@ -127,11 +128,13 @@ pub(crate) fn find_sessions(app: &App) {
                 Ok(None) => true,
                 Err(_) => false,
             };
-            if is_done {
-                return;
-            }
             tokio::select! {
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_LOOK_PAUSE),
+                () = tokio::time::sleep(pause), if !is_done => {
+                    pause = (pause * 2).min(LONGEST_LOOK_PAUSE);
+                }
+                () = app.workspace_sessions().lost.notified(), if is_done => {
+                    pause = FIRST_LOOK_PAUSE;
+                }
                 () = app.shutdown().draining() => return,
             }
         }

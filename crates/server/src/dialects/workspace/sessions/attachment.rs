@@ -7,7 +7,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use sandbank_protocol::{CommandId, FaultCode, SignalRequest};
 
-use super::super::place::{Place, Refusal, find_sessions};
+use super::super::place::{Place, Refusal};
 use super::name::word;
 use super::{Kind, Live, Position, Presence};
 use crate::app::App;
@@ -94,7 +94,7 @@ pub(super) fn wait_for_return(app: App, live: Arc<Live>) {
             }
             if end(&app, &live, "nobody came back").await.is_err() {
                 // It is found once the workspace answers, and waited for anew.
-                find_sessions(&app);
+                app.workspace_sessions().lost.notify_one();
             }
         }
     });

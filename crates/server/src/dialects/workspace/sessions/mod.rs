@@ -18,7 +18,7 @@ use sandbank_protocol::{CommandId, CommandState, CommandStatus};
 use sandbank_store::Store;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -39,6 +39,8 @@ use crate::unix_time::now_ms;
 pub(crate) struct Sessions {
     keys: Keys,
     live: Mutex<HashMap<Name, Arc<Live>>>,
+    /// One whose program may still run was forgotten: wakes the one who finds sessions.
+    pub(super) lost: Notify,
     /// Held by whoever looks for a terminal and starts it where there is none.
     pub(super) starting: tokio::sync::Mutex<()>,
     /// What was set in chats, for their next programs.
@@ -118,6 +120,7 @@ impl Sessions {
         Self {
             keys: Keys::new(secrets),
             live: Mutex::default(),
+            lost: Notify::new(),
             starting: tokio::sync::Mutex::default(),
             chosen: ChosenByName::new(store),
             connects: RateLimit::per_second(rate, rate.saturating_mul(CONNECTS_BURST_SECONDS)),
