@@ -29,6 +29,8 @@ struct Stage {
     starting: Duration,
     /// Whether nobody can follow it any more after what it says.
     breaks: bool,
+    /// What every file has.
+    file: Option<Bytes>,
 }
 
 struct Actor {
@@ -83,7 +85,7 @@ impl Sandbox for Arc<Stage> {
     }
 
     async fn read_file(&self, _: &str, _: u64) -> Result<Bytes, ToolError> {
-        Ok(Bytes::from_static(b"one two one"))
+        Ok(self.file.clone().unwrap_or(Bytes::from_static(b"one two one")))
     }
 
     async fn write_file(&self, _: &str, content: Bytes) -> Result<(), ToolError> {
@@ -275,6 +277,23 @@ async fn an_edit_needs_a_text_that_is_there_once_or_all_of_them() {
     assert_eq!(stage.script.lock().unwrap()[0].1, out("one 2 one"));
     let all = edit(json!({ "path": "f", "old": "one", "new": "1", "all": true })).await.unwrap();
     assert_eq!(all["replaced"], 2);
+}
+
+/// The text would have a tebibyte: where it is made, this test is killed.
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_would_become_too_long_is_refused_before_its_text_is_made() {
+    let file = Some(Bytes::from("x".repeat(1 << 20)));
+    let (stage, toolbox) = on(Stage { file, ..Stage::default() });
+    let edit = |new: String| {
+        let input = json!({ "path": "f", "old": "x", "new": new, "all": true });
+        toolbox.run("editFile", input, CancellationToken::new())
+    };
+    for new in ["y".repeat(1 << 20), "12345".to_owned()] {
+        let error = edit(new).await.unwrap_err();
+        assert_eq!(error, ToolError::InvalidInput("f would become too long".into()));
+    }
+    assert!(stage.script.lock().unwrap().is_empty(), "nothing was written");
+    assert_eq!(edit("1234".to_owned()).await.unwrap()["replaced"], 1 << 20);
 }
 
 #[tokio::test(start_paused = true)]
