@@ -17,6 +17,9 @@ pub(crate) const MAX_SESSION_CHARS: usize = 200;
 /// How long a call waits for room where every sandbox is busy; then it is refused.
 pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long it waits for sandboxes that are just being ended; then it is refused.
+pub(crate) const ENDING_PATIENCE: Duration = Duration::from_secs(30);
+
 /// Sessions of an earlier daemon that are taken up again.
 pub(crate) const MAX_FOUND_SESSIONS: usize = 100;
 

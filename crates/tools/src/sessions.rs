@@ -4,19 +4,26 @@
 //! A sandbox that is busy is never taken from its session. What is known here is only a cache: a
 //! provider finds the sandbox of a session again after a restart.
 
-use std::collections::HashMap;
+mod slot;
+mod table;
+mod telling;
+
 use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Mutex, Notify, OnceCell, watch};
+use futures_util::future::join_all;
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::counted::Tally;
-use crate::limits::{MAX_MARKER_BYTES, ROOM_PATIENCE, UPDATE_INTERVAL};
+use crate::limits::{ENDING_PATIENCE, MAX_MARKER_BYTES, ROOM_PATIENCE};
 use crate::seed::{Progress, Seed};
 use crate::{Opened, Provider, Sandbox, ToolError};
+use slot::Slot;
+use table::{Lack, Place, Table, Taken};
+use telling::tell_meanwhile;
 
 /// Says that the workspace was filled to the end. The workload may remove it: after the next restart
 /// the session then has a new sandbox.
@@ -36,58 +43,6 @@ pub(crate) struct Sessions {
     pub(crate) seeds: Tally<&'static str>,
 }
 
-#[derive(Default)]
-struct Table {
-    slots: HashMap<String, Arc<Slot>>,
-    /// Sessions whose sandbox is being ended, and by how many: a provider would still find it.
-    closing: HashMap<String, usize>,
-}
-
-impl Table {
-    /// Whether this is still the slot of the session.
-    fn has(&self, session: &str, slot: &Arc<Slot>) -> bool {
-        self.slots.get(session).is_some_and(|known| Arc::ptr_eq(known, slot))
-    }
-
-    /// Whoever takes it ends it.
-    fn take(&mut self, session: &str) -> Option<Taken> {
-        let slot = self.slots.remove(session)?;
-        self.begin_closing(session);
-        Some(Taken { session: session.to_owned(), slot: Some(slot) })
-    }
-
-    fn begin_closing(&mut self, session: &str) {
-        *self.closing.entry(session.to_owned()).or_default() += 1;
-    }
-
-    fn end_closing(&mut self, session: &str) {
-        if let Some(enders) = self.closing.get_mut(session) {
-            *enders -= 1;
-            if *enders == 0 {
-                self.closing.remove(session);
-            }
-        }
-    }
-}
-
-struct Taken {
-    session: String,
-    slot: Option<Arc<Slot>>,
-}
-
-struct Slot {
-    /// Held while it is opened, so that a session has one sandbox.
-    sandbox: Arc<Mutex<Option<Arc<dyn Sandbox>>>>,
-    usage: Lock<Usage>,
-    /// The newest line about its filling, for all who wait for it.
-    filling: watch::Sender<String>,
-}
-
-struct Usage {
-    calls: usize,
-    last: Instant,
-}
-
 /// A session's sandbox, kept from ending for as long as this lives.
 pub(crate) struct InUse {
     pub(crate) sandbox: Arc<dyn Sandbox>,
@@ -101,23 +56,8 @@ struct Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        {
-            let mut usage = self.slot.usage();
-            usage.calls -= 1;
-            usage.last = Instant::now();
-        }
+        self.slot.end_use();
         self.sessions.freed.notify_waiters();
-    }
-}
-
-impl Slot {
-    fn new() -> Self {
-        let usage = Usage { calls: 0, last: Instant::now() };
-        Self { sandbox: Arc::default(), usage: Lock::new(usage), filling: watch::Sender::default() }
-    }
-
-    fn usage(&self) -> MutexGuard<'_, Usage> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,13 +147,8 @@ impl Sessions {
 
     /// Ends the session's sandbox; the next call has a new one. Calls that run in it end with it.
     pub(crate) async fn reset(self: &Arc<Self>, session: &str) -> Result<(), ToolError> {
-        let taken = {
-            let mut table = self.table();
-            table.take(session).unwrap_or_else(|| {
-                table.begin_closing(session);
-                Taken { session: session.to_owned(), slot: None }
-            })
-        };
+        self.found.get_or_init(|| self.find()).await;
+        let taken = self.table().take_in_any_case(session);
         self.end(taken).await
     }
 
@@ -235,60 +170,49 @@ impl Sessions {
 
     /// A place for the session, if need be that of another one.
     async fn hold(self: &Arc<Self>, session: &str) -> Result<Hold, ToolError> {
-        let deadline = Instant::now() + ROOM_PATIENCE;
+        let begin = Instant::now();
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
             // From here on no notice is missed.
             freed.as_mut().enable();
-            match self.place(session) {
-                Place::Has(hold) => return Ok(hold),
-                Place::After { evicted, hold } => {
-                    tracing::info!("the sandbox of the session that was used least makes room");
-                    self.end_quietly(evicted).await;
-                    return Ok(hold);
+            let place = self.table().place(session, self.max);
+            let lack = match place {
+                Place::Has(slot) => return Ok(Hold { sessions: self.clone(), slot }),
+                Place::After(evicted) => {
+                    tracing::info!(
+                        count = evicted.len(),
+                        "the sandbox of the session that was used least makes room"
+                    );
+                    join_all(evicted.into_iter().map(|taken| self.end_quietly(taken))).await;
+                    continue;
                 }
-                Place::None => {}
-            }
-            if tokio::time::timeout_at(deadline, freed).await.is_err() {
-                return Err(ToolError::Unavailable(format!(
-                    "all {} sandboxes of the tools are busy; try again when a command of another \
-                     session has ended, or raise app.bash_tools.max_concurrent_sandboxes",
-                    self.max
-                )));
+                Place::None(lack) => lack,
+            };
+            let patience = match lack {
+                Lack::Busy => ROOM_PATIENCE,
+                Lack::OwnEnds | Lack::OthersEnd => ENDING_PATIENCE,
+            };
+            if tokio::time::timeout_at(begin + patience, freed).await.is_err() {
+                return Err(self.no_room(lack));
             }
         }
     }
 
-    fn place(self: &Arc<Self>, session: &str) -> Place {
-        let mut table = self.table();
-        if let Some(slot) = table.slots.get(session) {
-            return Place::Has(self.held(slot));
-        }
-        if table.closing.contains_key(session) {
-            return Place::None;
-        }
-        let mut evicted = None;
-        if table.slots.len() >= self.max {
-            let idle = table.slots.iter().filter_map(|(name, slot)| {
-                let usage = slot.usage();
-                (usage.calls == 0).then(|| (usage.last, name.clone()))
-            });
-            let Some((_, name)) = idle.min() else { return Place::None };
-            evicted = table.take(&name);
-        }
-        let slot = Arc::new(Slot::new());
-        table.slots.insert(session.to_owned(), slot.clone());
-        let hold = self.held(&slot);
-        match evicted {
-            Some(evicted) => Place::After { evicted, hold },
-            None => Place::Has(hold),
-        }
-    }
-
-    fn held(self: &Arc<Self>, slot: &Arc<Slot>) -> Hold {
-        slot.usage().calls += 1;
-        Hold { sessions: self.clone(), slot: slot.clone() }
+    fn no_room(&self, lack: Lack) -> ToolError {
+        ToolError::Unavailable(match lack {
+            Lack::Busy => format!(
+                "all {} sandboxes of the tools are busy; try again when a command of another \
+                 session has ended, or raise app.bash_tools.max_concurrent_sandboxes",
+                self.max
+            ),
+            Lack::OwnEnds => "the sandbox that this session had is still being ended; call again \
+                              to get a new one"
+                .to_owned(),
+            Lack::OthersEnd => "the sandbox that makes room for this session is still being \
+                                ended; call again"
+                .to_owned(),
+        })
     }
 
     /// In a task of its own: what was begun is finished, whoever waits for it.
@@ -366,7 +290,7 @@ impl Sessions {
     /// A session whose sandbox could not be had takes no place, unless others wait for it.
     fn give_up(&self, session: &str, slot: &Arc<Slot>) {
         let mut table = self.table();
-        if table.has(session, slot) && slot.usage().calls == 1 {
+        if table.has(session, slot) && slot.users() == 1 {
             table.slots.remove(session);
         }
     }
@@ -374,63 +298,11 @@ impl Sessions {
     /// Takes those out whose time is over, and says when to look again.
     fn expired(&self) -> (Vec<Taken>, Instant) {
         let now = Instant::now();
-        let mut next = now + self.idle_ttl;
         let mut table = self.table();
-        let mut over = Vec::new();
-        for (name, slot) in &table.slots {
-            let usage = slot.usage();
-            let ends = usage.last + self.idle_ttl;
-            if usage.calls > 0 {
-                continue;
-            }
-            if ends <= now {
-                over.push(name.clone());
-            } else {
-                next = next.min(ends);
-            }
-        }
-        (over.iter().filter_map(|name| table.take(name)).collect(), next)
-    }
-}
-
-enum Place {
-    Has(Hold),
-    After {
-        evicted: Taken,
-        hold: Hold,
-    },
-    /// All are busy, or its own is just being ended.
-    None,
-}
-
-/// The newest line each time, and not too often; the last one in any case.
-async fn tell_meanwhile<T>(
-    work: impl Future<Output = T>,
-    mut lines: watch::Receiver<String>,
-    told: Progress<'_>,
-) -> T {
-    tokio::pin!(work);
-    let mut next = Instant::now();
-    loop {
-        // A line stays unseen until it is told.
-        let due = async {
-            tokio::time::sleep_until(next).await;
-            if lines.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            biased;
-            done = &mut work => {
-                if lines.has_changed().unwrap_or(false) {
-                    told(&lines.borrow_and_update());
-                }
-                return done;
-            }
-            () = due => {}
-        }
-        told(&lines.borrow_and_update());
-        next = Instant::now() + UPDATE_INTERVAL;
+        let over = now.checked_sub(self.idle_ttl).map(|then| table.take_unused_since(then));
+        let idle = table.slots.values().filter_map(|slot| slot.idle_since());
+        let next = idle.min().unwrap_or(now) + self.idle_ttl;
+        (over.unwrap_or_default(), next)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who has a sandbox, for how long, and when it is filled; with sandboxes that are only names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 use super::*;
+use crate::limits::UPDATE_INTERVAL;
 use crate::{Command, Opened};
 
 /// Sandboxes that are only names; what happens to them is written down.
@@ -17,7 +18,11 @@ struct Book {
     /// Sessions that have one, with whether its marker is there.
     living: Lock<HashMap<String, Arc<AtomicBool>>>,
     opening: AtomicUsize,
+    /// The most that lived at a time.
+    peak: AtomicUsize,
     takes: Duration,
+    /// How much longer it takes to end one.
+    lingers: Duration,
 }
 
 impl Book {
@@ -103,7 +108,9 @@ impl Provider for Arc<Book> {
         let (marked, created) = {
             let mut living = self.living.lock().unwrap();
             let created = !living.contains_key(session);
-            (living.entry(session.to_owned()).or_default().clone(), created)
+            let marked = living.entry(session.to_owned()).or_default().clone();
+            self.peak.fetch_max(living.len(), Ordering::SeqCst);
+            (marked, created)
         };
         if created {
             self.note(format!("made {session}"));
@@ -117,7 +124,7 @@ impl Provider for Arc<Book> {
     }
 
     async fn close(&self, session: &str) -> Result<(), ToolError> {
-        tokio::time::sleep(self.takes).await;
+        tokio::time::sleep(self.takes + self.lingers).await;
         if self.living.lock().unwrap().remove(session).is_some() {
             self.note(format!("ended {session}"));
         }
@@ -194,6 +201,59 @@ async fn the_one_used_least_makes_room_and_a_busy_one_never_does() {
     waiting.await.unwrap().unwrap();
     assert_eq!(book.living(), ["c", "d"]);
     drop(c);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_never_more_than_allowed_also_while_one_makes_room_or_is_reset() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    drop(sessions.get("b").await.unwrap());
+    let calls = ["c", "c", "c", "d", "c"].map(|session| sessions.get(session));
+    let got = futures_util::future::join_all(calls).await;
+    assert!(got.iter().all(Result::is_ok));
+    drop(got);
+    assert_eq!(book.living(), ["c", "d"]);
+    let (reset, got) = tokio::join!(sessions.reset("c"), async {
+        tokio::task::yield_now().await;
+        sessions.get("e").await.map(drop)
+    });
+    reset.unwrap();
+    got.unwrap();
+    assert_eq!(book.living(), ["d", "e"], "the one that was reset made the room");
+    assert_eq!(book.peak.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_with_fewer_allowed_all_that_are_too_many_make_room() {
+    let book = book();
+    for session in ["a", "b", "c", "d", "e"] {
+        book.living.lock().unwrap().insert(session.to_owned(), Arc::default());
+    }
+    let sessions = sessions(&book, None);
+    let busy = sessions.get("a").await.unwrap();
+    drop(sessions.get("new").await.unwrap());
+    assert_eq!(book.living(), ["a", "new"]);
+    drop(busy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_sandbox_that_does_not_end_is_told_so() {
+    let book = Arc::new(Book { lingers: Duration::from_secs(40), ..Book::default() });
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    drop(sessions.get("b").await.unwrap());
+    let ending = tokio::spawn({
+        let sessions = sessions.clone();
+        async move { sessions.reset("a").await }
+    });
+    tokio::task::yield_now().await;
+    let refused = async |session| sessions.get(session).await.err().unwrap().to_string();
+    let (own, other) = tokio::join!(refused("a"), refused("c"));
+    assert!(own.contains("that this session had is still being ended"), "{own}");
+    assert!(other.contains("that makes room for this session is still being ended"), "{other}");
+    ending.await.unwrap().unwrap();
+    drop(sessions.get("a").await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]

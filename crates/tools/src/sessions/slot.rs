@@ -1,0 +1,52 @@
+//! The place of one session, and who uses it.
+
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
+
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
+
+use crate::Sandbox;
+
+pub(super) struct Slot {
+    /// Held while it is opened, so that a session has one sandbox.
+    pub(super) sandbox: Arc<Mutex<Option<Arc<dyn Sandbox>>>>,
+    usage: Lock<Usage>,
+    /// The newest line about its filling, for all who wait for it.
+    pub(super) filling: watch::Sender<String>,
+}
+
+struct Usage {
+    calls: usize,
+    last: Instant,
+}
+
+impl Slot {
+    pub(super) fn new() -> Self {
+        let usage = Usage { calls: 0, last: Instant::now() };
+        Self { sandbox: Arc::default(), usage: Lock::new(usage), filling: watch::Sender::default() }
+    }
+
+    pub(super) fn begin_use(&self) {
+        self.usage().calls += 1;
+    }
+
+    pub(super) fn end_use(&self) {
+        let mut usage = self.usage();
+        usage.calls -= 1;
+        usage.last = Instant::now();
+    }
+
+    pub(super) fn users(&self) -> usize {
+        self.usage().calls
+    }
+
+    /// None while it is used.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let usage = self.usage();
+        (usage.calls == 0).then_some(usage.last)
+    }
+
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
