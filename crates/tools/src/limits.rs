@@ -20,6 +20,10 @@ pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 /// How long it waits for sandboxes that are just being ended; then it is refused.
 pub(crate) const ENDING_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Beyond the time for filling a workspace, for a clone that was killed to be cleared away and to say
+/// so itself; then the filling is given up.
+pub(crate) const FILLING_MARGIN: Duration = Duration::from_secs(45);
+
 /// Sessions of an earlier daemon that are taken up again.
 pub(crate) const MAX_FOUND_SESSIONS: usize = 100;
 

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::counted::Tally;
-use crate::limits::{ENDING_PATIENCE, MAX_MARKER_BYTES, ROOM_PATIENCE};
+use crate::limits::{ENDING_PATIENCE, FILLING_MARGIN, MAX_MARKER_BYTES, ROOM_PATIENCE};
 use crate::seed::{Progress, Seed};
 use crate::{Opened, Provider, Sandbox, ToolError};
 use slot::Slot;
@@ -34,6 +34,8 @@ pub(crate) struct Sessions {
     seed: Option<Arc<dyn Seed>>,
     max: usize,
     idle_ttl: Duration,
+    /// How long filling a workspace may take.
+    filling_time: Duration,
     table: Lock<Table>,
     /// A sandbox is no longer busy, or has ended.
     freed: Notify,
@@ -72,6 +74,7 @@ impl Sessions {
             seed,
             max: config.max_concurrent_sandboxes,
             idle_ttl: config.idle_ttl,
+            filling_time: config.sandbox.timeout,
             table: Lock::default(),
             freed: Notify::new(),
             found: OnceCell::new(),
@@ -220,7 +223,11 @@ impl Sessions {
         let this = self.clone();
         let ending = tokio::spawn(async move {
             let sandbox = match &taken.slot {
-                Some(slot) => slot.sandbox.lock().await.take(),
+                Some(slot) => {
+                    // Its filling would be waited for.
+                    slot.unwanted.cancel();
+                    slot.sandbox.lock().await.take()
+                }
                 None => None,
             };
             let ended = match sandbox {
@@ -254,12 +261,7 @@ impl Sessions {
             }
         }
         let sandbox = opened.sandbox;
-        let filled = async {
-            let told = |line: &str| drop(slot.filling.send_replace(line.to_owned()));
-            seed.fill(&*sandbox, &told).await?;
-            sandbox.write_file(MARKER, Bytes::from_static(b"filled\n")).await
-        };
-        match filled.await {
+        match self.fill(&**seed, &*sandbox, slot).await {
             Ok(()) => {
                 self.seeds.add("done", 1);
                 Ok(sandbox)
@@ -273,6 +275,33 @@ impl Sessions {
                 Err(error)
             }
         }
+    }
+
+    /// Not beyond its time, and only as long as the sandbox is wanted.
+    async fn fill(
+        &self,
+        seed: &dyn Seed,
+        sandbox: &dyn Sandbox,
+        slot: &Slot,
+    ) -> Result<(), ToolError> {
+        let unavailable = |why: String| Err(ToolError::Unavailable(why));
+        let told = |line: &str| drop(slot.filling.send_replace(line.to_owned()));
+        let most = self.filling_time + FILLING_MARGIN;
+        let filled = tokio::select! {
+            biased;
+            () = slot.unwanted.cancelled() => unavailable(
+                "the session was reset while its workspace was being filled; call again".to_owned(),
+            ),
+            filled = tokio::time::timeout(most, seed.fill(sandbox, &told)) => {
+                filled.unwrap_or_else(|_| unavailable(format!(
+                    "filling the workspace took longer than {} s \
+                     (app.bash_tools.sandbox.timeout_ms)",
+                    self.filling_time.as_secs()
+                )))
+            }
+        };
+        filled?;
+        sandbox.write_file(MARKER, Bytes::from_static(b"filled\n")).await
     }
 
     /// In the place of one that is not known to be filled. It is never filled now: what fills a

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::Sandbox;
 
@@ -13,6 +14,8 @@ pub(super) struct Slot {
     usage: Lock<Usage>,
     /// The newest line about its filling, for all who wait for it.
     pub(super) filling: watch::Sender<String>,
+    /// The sandbox is to be ended, also where it is not there yet.
+    pub(super) unwanted: CancellationToken,
 }
 
 struct Usage {
@@ -23,7 +26,12 @@ struct Usage {
 impl Slot {
     pub(super) fn new() -> Self {
         let usage = Usage { calls: 0, last: Instant::now() };
-        Self { sandbox: Arc::default(), usage: Lock::new(usage), filling: watch::Sender::default() }
+        Self {
+            sandbox: Arc::default(),
+            usage: Lock::new(usage),
+            filling: watch::Sender::default(),
+            unwanted: CancellationToken::new(),
+        }
     }
 
     pub(super) fn begin_use(&self) {

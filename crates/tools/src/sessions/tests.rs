@@ -156,6 +156,16 @@ impl Seed for Filler {
     }
 }
 
+/// Never comes to an end.
+struct Endless;
+
+#[async_trait]
+impl Seed for Endless {
+    async fn fill(&self, _: &dyn Sandbox, _: Progress<'_>) -> Result<(), ToolError> {
+        std::future::pending().await
+    }
+}
+
 fn sessions(book: &Arc<Book>, seed: Option<Arc<dyn Seed>>) -> Arc<Sessions> {
     let config = Config { idle_ttl: Duration::from_secs(60), ..Config::default() };
     Arc::new(Sessions::new(&config, Arc::new(book.clone()), seed))
@@ -364,6 +374,38 @@ async fn two_resets_of_a_session_that_is_being_filled_end_nothing_that_comes_aft
     again(&sessions).await.unwrap().unwrap();
     first.await.unwrap().unwrap();
     assert_eq!(book.living(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_does_not_wait_for_a_workspace_that_is_being_filled() {
+    let book = book();
+    let sessions = sessions(&book, Some(Arc::new(Endless)));
+    let filling = tokio::spawn({
+        let sessions = sessions.clone();
+        async move { sessions.get("a").await.map(drop) }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(book.living(), ["a"]);
+    let reset = tokio::time::timeout(Duration::from_secs(1), sessions.reset("a"));
+    reset.await.expect("it waits for nothing").unwrap();
+    assert!(book.living().is_empty());
+    let error = filling.await.unwrap().unwrap_err();
+    assert!(
+        error.to_string().contains("was reset while its workspace was being filled"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn filling_that_takes_too_long_is_given_up_and_leaves_nothing() {
+    let book = book();
+    let sessions = sessions(&book, Some(Arc::new(Endless)));
+    let (begin, most) = (Instant::now(), Config::default().sandbox.timeout);
+    let error = sessions.get("a").await.err().unwrap();
+    assert!(error.to_string().contains("took longer than 900 s"), "{error}");
+    assert!(matches!(error, ToolError::Unavailable(_)));
+    assert!(begin.elapsed() >= most && begin.elapsed() < most + Duration::from_secs(60));
+    assert!(book.living().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
