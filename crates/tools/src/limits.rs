@@ -27,6 +27,9 @@ pub(crate) const FILLING_MARGIN: Duration = Duration::from_secs(45);
 /// Sessions of an earlier daemon that are taken up again.
 pub(crate) const MAX_FOUND_SESSIONS: usize = 100;
 
+/// Sessions that are told that their sandbox is not the one they had; of more, the first ones are not.
+pub(crate) const MAX_LOST: usize = 256;
+
 /// An update follows the one before after so much time, or so many more characters.
 pub(crate) const UPDATE_INTERVAL: Duration = Duration::from_millis(150);
 pub(crate) const UPDATE_CHARS: usize = 512;

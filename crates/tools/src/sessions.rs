@@ -22,7 +22,7 @@ use crate::limits::{ENDING_PATIENCE, FILLING_MARGIN, MAX_MARKER_BYTES, ROOM_PATI
 use crate::seed::{Progress, Seed};
 use crate::{Opened, Provider, Sandbox, ToolError};
 use slot::Slot;
-use table::{Lack, Place, Table, Taken};
+use table::{Lack, Place, Room, Table, Taken};
 use telling::tell_meanwhile;
 
 /// Says that the workspace was filled to the end. The workload may remove it: after the next restart
@@ -48,7 +48,18 @@ pub(crate) struct Sessions {
 /// A session's sandbox, kept from ending for as long as this lives.
 pub(crate) struct InUse {
     pub(crate) sandbox: Arc<dyn Sandbox>,
-    _hold: Hold,
+    hold: Hold,
+}
+
+impl InUse {
+    /// Whether the session had another one before, which ended without its asking, and was not told.
+    pub(crate) fn is_news(&self) -> bool {
+        self.hold.slot.is_news()
+    }
+
+    pub(crate) fn is_told(&self) {
+        self.hold.slot.set_news(false);
+    }
 }
 
 struct Hold {
@@ -82,20 +93,25 @@ impl Sessions {
         }
     }
 
-    /// The session's sandbox, filled, opened if it is not.
-    pub(crate) async fn get(self: &Arc<Self>, session: &str) -> Result<InUse, ToolError> {
-        self.get_telling(session, &|_| {}).await
-    }
-
-    /// The same; `told` hears of its filling, whoever began that.
+    /// The session's sandbox, filled, opened if it is not; `told` hears of its filling, whoever began
+    /// that.
     pub(crate) async fn get_telling(
         self: &Arc<Self>,
         session: &str,
         told: Progress<'_>,
     ) -> Result<InUse, ToolError> {
+        self.get_where(session, Room::OfOthers, told).await
+    }
+
+    async fn get_where(
+        self: &Arc<Self>,
+        session: &str,
+        room: Room,
+        told: Progress<'_>,
+    ) -> Result<InUse, ToolError> {
         self.found.get_or_init(|| self.find()).await;
         loop {
-            let hold = self.hold(session).await?;
+            let hold = self.hold(session, room).await?;
             let lines = hold.slot.filling.subscribe();
             let opened = tell_meanwhile(self.opened(session, hold), lines, told).await?;
             if let Some(held) = opened {
@@ -120,29 +136,36 @@ impl Sessions {
         }
         if let Some(sandbox) = &*place {
             if sandbox.is_alive().await {
-                return Ok(Some(InUse { sandbox: sandbox.clone(), _hold: hold }));
+                return Ok(Some(InUse { sandbox: sandbox.clone(), hold }));
             }
             *place = None;
+            self.table().note_lost(session);
         }
         // A task of its own: a caller who leaves does not leave a workspace that is half filled.
         let (this, session) = (self.clone(), session.to_owned());
         let opening = tokio::spawn(async move {
             let opened = this.open(&session, &hold.slot).await;
-            *place = opened.as_ref().ok().cloned();
+            if let Ok(Opened { sandbox, created }) = &opened {
+                *place = Some(sandbox.clone());
+                if *created && this.table().forget_lost(&session) {
+                    hold.slot.set_news(true);
+                }
+            }
             drop(place);
             if opened.is_err() {
                 this.give_up(&session, &hold.slot);
             }
-            Ok(Some(InUse { sandbox: opened?, _hold: hold }))
+            Ok(Some(InUse { sandbox: opened?.sandbox, hold }))
         });
         opening.await.unwrap_or_else(|_| Err(ToolError::Failed("it was not opened".to_owned())))
     }
 
-    /// Opens it ahead of its first use.
+    /// Opens it ahead of its first use, where there is room: nobody's makes way for what may not be
+    /// used.
     pub(crate) fn prewarm(self: &Arc<Self>, session: &str) {
         let (this, session) = (self.clone(), session.to_owned());
         tokio::spawn(async move {
-            if let Err(error) = this.get(&session).await {
+            if let Err(error) = this.get_where(&session, Room::IfFree, &|_| {}).await {
                 tracing::info!(%error, "a sandbox of the tools was not opened ahead of its use");
             }
         });
@@ -151,7 +174,7 @@ impl Sessions {
     /// Ends the session's sandbox; the next call has a new one. Calls that run in it end with it.
     pub(crate) async fn reset(self: &Arc<Self>, session: &str) -> Result<(), ToolError> {
         self.found.get_or_init(|| self.find()).await;
-        let taken = self.table().take_in_any_case(session);
+        let taken = self.table().take_for_reset(session);
         self.end(taken).await
     }
 
@@ -172,14 +195,14 @@ impl Sessions {
     }
 
     /// A place for the session, if need be that of another one.
-    async fn hold(self: &Arc<Self>, session: &str) -> Result<Hold, ToolError> {
+    async fn hold(self: &Arc<Self>, session: &str, room: Room) -> Result<Hold, ToolError> {
         let begin = Instant::now();
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
             // From here on no notice is missed.
             freed.as_mut().enable();
-            let place = self.table().place(session, self.max);
+            let place = self.table().place(session, self.max, room);
             let lack = match place {
                 Place::Has(slot) => return Ok(Hold { sessions: self.clone(), slot }),
                 Place::After(evicted) => {
@@ -192,9 +215,10 @@ impl Sessions {
                 }
                 Place::None(lack) => lack,
             };
-            let patience = match lack {
-                Lack::Busy => ROOM_PATIENCE,
-                Lack::OwnEnds | Lack::OthersEnd => ENDING_PATIENCE,
+            let patience = match (room, lack) {
+                (Room::IfFree, _) => Duration::ZERO,
+                (Room::OfOthers, Lack::Busy) => ROOM_PATIENCE,
+                (Room::OfOthers, Lack::OwnEnds | Lack::OthersEnd) => ENDING_PATIENCE,
             };
             if tokio::time::timeout_at(begin + patience, freed).await.is_err() {
                 return Err(self.no_room(lack));
@@ -247,12 +271,12 @@ impl Sessions {
         }
     }
 
-    async fn open(&self, session: &str, slot: &Slot) -> Result<Arc<dyn Sandbox>, ToolError> {
+    async fn open(&self, session: &str, slot: &Slot) -> Result<Opened, ToolError> {
         let mut opened = self.provider.open(session).await?;
-        let Some(seed) = &self.seed else { return Ok(opened.sandbox) };
+        let Some(seed) = &self.seed else { return Ok(opened) };
         if !opened.created {
             match opened.sandbox.read_file(MARKER, MAX_MARKER_BYTES).await {
-                Ok(_) => return Ok(opened.sandbox),
+                Ok(_) => return Ok(opened),
                 Err(ToolError::NotFound(_) | ToolError::InvalidInput(_)) => {
                     opened = self.anew(session, &*opened.sandbox).await?;
                 }
@@ -260,16 +284,15 @@ impl Sessions {
                 Err(error) => return Err(error),
             }
         }
-        let sandbox = opened.sandbox;
-        match self.fill(&**seed, &*sandbox, slot).await {
+        match self.fill(&**seed, &*opened.sandbox, slot).await {
             Ok(()) => {
                 self.seeds.add("done", 1);
-                Ok(sandbox)
+                Ok(opened)
             }
             Err(error) => {
                 self.seeds.add("failed", 1);
                 // The next one begins with an empty workspace.
-                if let Err(error) = sandbox.stop().await {
+                if let Err(error) = opened.sandbox.stop().await {
                     tracing::warn!(%error, "a sandbox that was not filled was not ended either");
                 }
                 Err(error)

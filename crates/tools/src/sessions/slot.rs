@@ -21,11 +21,13 @@ pub(super) struct Slot {
 struct Usage {
     calls: usize,
     last: Instant,
+    /// The session had another sandbox before, and has not been told that it is gone.
+    is_news: bool,
 }
 
 impl Slot {
     pub(super) fn new() -> Self {
-        let usage = Usage { calls: 0, last: Instant::now() };
+        let usage = Usage { calls: 0, last: Instant::now(), is_news: false };
         Self {
             sandbox: Arc::default(),
             usage: Lock::new(usage),
@@ -46,6 +48,14 @@ impl Slot {
 
     pub(super) fn users(&self) -> usize {
         self.usage().calls
+    }
+
+    pub(super) fn set_news(&self, is_news: bool) {
+        self.usage().is_news = is_news;
+    }
+
+    pub(super) fn is_news(&self) -> bool {
+        self.usage().is_news
     }
 
     /// None while it is used.

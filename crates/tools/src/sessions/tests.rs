@@ -166,6 +166,12 @@ impl Seed for Endless {
     }
 }
 
+impl Sessions {
+    async fn get(self: &Arc<Self>, session: &str) -> Result<InUse, ToolError> {
+        self.get_telling(session, &|_| {}).await
+    }
+}
+
 fn sessions(book: &Arc<Book>, seed: Option<Arc<dyn Seed>>) -> Arc<Sessions> {
     let config = Config { idle_ttl: Duration::from_secs(60), ..Config::default() };
     Arc::new(Sessions::new(&config, Arc::new(book.clone()), seed))
@@ -232,6 +238,42 @@ async fn there_are_never_more_than_allowed_also_while_one_makes_room_or_is_reset
     got.unwrap();
     assert_eq!(book.living(), ["d", "e"], "the one that was reset made the room");
     assert_eq!(book.peak.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_has_another_sandbox_than_before_is_told_once_unless_it_asked_for_it() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    // As a call that is told does.
+    let is_news = async |session: &str| {
+        let held = sessions.get(session).await.unwrap();
+        let is_news = held.is_news();
+        held.is_told();
+        is_news
+    };
+    for session in ["a", "b", "c"] {
+        assert!(!is_news(session).await, "it has none before");
+    }
+    assert!(is_news("a").await, "it made room");
+    assert!(!is_news("a").await, "it was told");
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    assert!(is_news("a").await, "nobody used it for long");
+    book.living.lock().unwrap().clear();
+    assert!(is_news("a").await, "it ended by itself");
+    sessions.reset("a").await.unwrap();
+    sessions.reset("b").await.unwrap();
+    assert!(!is_news("a").await && !is_news("b").await, "that is what they asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_makes_room_for_a_sandbox_that_is_opened_ahead() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    sessions.prewarm("b");
+    sessions.prewarm("c");
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(book.events(), ["made a", "made b"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 mod bash;
 mod files;
+mod notice;
 mod schema;
 mod table;
 mod url;
@@ -22,6 +23,7 @@ use crate::service::Shared;
 use crate::sessions::InUse;
 use crate::{Tool, ToolError, Toolbox, Update, Updates};
 use bash::Run;
+use notice::with_notice;
 use schema::Input;
 pub use table::Surface;
 use table::{Entry, TABLE, Which};
@@ -164,7 +166,7 @@ impl Job {
         }
         let held = self.while_wanted(self.sandbox()).await?;
         let run = Run { timeout: config.timeout, updates: &self.updates, cancel: &self.cancel };
-        run.run(&*held.sandbox, &script, output).await
+        self.noted(&held, run.run(&*held.sandbox, &script, output).await)
     }
 
     async fn sandbox(&self) -> Result<InUse, ToolError> {
@@ -177,7 +179,7 @@ impl Job {
     async fn with_files(&self, which: Which) -> Result<Value, ToolError> {
         let held = self.sandbox().await?;
         let (sandbox, input) = (&*held.sandbox, &self.input);
-        match which {
+        let result = match which {
             Which::ReadFile => files::read(sandbox, input).await,
             Which::WriteFile => files::write(sandbox, input).await,
             Which::EditFile => files::edit(sandbox, input).await,
@@ -185,7 +187,20 @@ impl Job {
             Which::ListFiles => files::list(sandbox, input).await,
             Which::Search => files::search(sandbox, input).await,
             Which::Bash => unreachable!("it has a way of its own"),
+        };
+        self.noted(&held, result)
+    }
+
+    /// With a word on the sandbox, where it is not the one that the session had; once, to who hears it.
+    fn noted(&self, held: &InUse, result: Result<Value, ToolError>) -> Result<Value, ToolError> {
+        if !held.is_news() {
+            return result;
         }
+        let (result, has_notice) = with_notice(result);
+        if has_notice && !self.updates.is_closed() && !self.cancel.is_cancelled() {
+            held.is_told();
+        }
+        result
     }
 
     async fn while_wanted<T>(
