@@ -99,6 +99,54 @@ async fn a_session_that_makes_room_takes_its_own_sandbox_along() {
 }
 
 #[tokio::test]
+async fn the_rest_of_a_batch_is_not_done_once_its_session_has_ended() {
+    let (world, _file) = world("", &[]).await;
+    let params = json!({ "protocolVersion": "2025-03-26", "capabilities": {},
+        "clientInfo": { "name": "raw", "version": "1" } });
+    let session = begun(post(&world, &world.token, "initialize", params)).await;
+    let marks = tempfile::tempdir().unwrap();
+    let (first, second) = (marks.path().join("first"), marks.path().join("second"));
+    let call = |id: u64, command: String| {
+        let params = json!({ "name": "bash", "arguments": { "command": command } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let batch = json!([
+        call(1, format!("touch {}; sleep 600", first.display())),
+        call(2, format!("touch {}", second.display())),
+    ]);
+    let batch = world.open("POST", "/mcp").bearer_auth(&world.token).body(batch.to_string());
+    let batch = tokio::spawn(batch.header("mcp-session-id", &session).send());
+    wait_for("the first call to run", LIMIT, || async { first.exists() }).await.unwrap();
+    let end = world.open("DELETE", "/mcp").bearer_auth(&world.token);
+    let end = end.header("mcp-session-id", &session).send().await.unwrap();
+    assert_eq!(end.status(), 200);
+    let answers: Value = batch.await.unwrap().unwrap().json().await.unwrap();
+    assert_eq!(answers[1]["error"]["code"], -32000, "{answers}");
+    assert!(!second.exists());
+    assert!(world.api.sandboxes().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_for_whose_answer_there_is_no_stream_is_not_begun() {
+    let world = World::with(&[("server.max_streams", "1")]).await;
+    let session = begun(initialize(&world, &world.token)).await;
+    let streamed = |command: &str| {
+        let params = json!({ "name": "bash", "arguments": { "command": command } });
+        let request = post(&world, &world.token, "tools/call", params);
+        request.header("mcp-session-id", &session).header("accept", "text/event-stream")
+    };
+    let only = world.api.request("GET", "/v1/events").send().await.unwrap();
+    assert_eq!(only.status(), 200);
+    for _ in 0..8 {
+        assert_eq!(refused(streamed("true")).await, code(503, "too_many_streams"));
+    }
+    let metrics = world.api.request("GET", "/metrics").send().await.unwrap();
+    let text = metrics.text().await.unwrap();
+    assert!(!text.contains("sandbank_tool_calls_total{"), "{text}");
+    drop(only);
+}
+
+#[tokio::test]
 async fn it_needs_no_switch_on_but_what_is_switched_off_is_off() {
     for (section, env, closed) in [
         ("", None, None),

@@ -204,10 +204,12 @@ async fn single(
         }
         Message::Request(request) if request.method == "tools/call" => {
             let id = request.id.clone();
-            match start(app, session, request) {
-                Err(error) => Ok(Reply(answer(&id, Err(error))).into_response()),
-                Ok(told) if events => Ok(stream_of(told, app.streams().open()?)),
-                Ok(told) => Ok(Reply(last(told, &id).await).into_response()),
+            // Before anything is begun.
+            let permit = if events { Some(app.streams().open()?) } else { None };
+            match (start(app, session, request), permit) {
+                (Err(error), _) => Ok(Reply(answer(&id, Err(error))).into_response()),
+                (Ok(told), Some(permit)) => Ok(stream_of(told, permit)),
+                (Ok(told), None) => Ok(Reply(last(told, &id).await).into_response()),
             }
         }
         Message::Request(request) => {
@@ -264,7 +266,8 @@ fn start(
 ) -> Result<mpsc::Receiver<Value>, RpcError> {
     let asked = Asked::read(request.id, request.params)?;
     let call = session.call(&asked.id).ok_or_else(|| {
-        RpcError::new(UNAVAILABLE, "the id is in use, or too many calls of this session run")
+        let why = "the id is in use, too many calls of this session run, or it has ended";
+        RpcError::new(UNAVAILABLE, why)
     })?;
     let (out, told) = mpsc::channel(MCP_EVENTS);
     let work = call::run(app.clone(), call, asked, out);
