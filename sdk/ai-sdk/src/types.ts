@@ -25,7 +25,7 @@ export interface BashOutput extends Noted {
   /** The end of it, where it is long. */
   stdout: string;
   stderr: string;
-  /** -1 while it runs or waits to be allowed, 124 when its time was over, 130 when its caller aborted it. */
+  /** -1 while it runs or waits to be allowed, 124 when its time was over, 130 when the server ended while it ran. */
   exitCode: number;
   /** Characters before what is shown; only where there are any. */
   stdoutTruncatedChars?: number;

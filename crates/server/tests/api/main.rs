@@ -39,6 +39,7 @@ mod shutdown;
 mod terminals;
 mod tokens;
 mod tools;
+mod tools_end;
 mod tools_room;
 mod tools_told;
 mod traces;

@@ -271,7 +271,7 @@ async fn a_call_that_waits_for_a_person_is_a_part_that_says_how_it_ended() {
 }
 
 /// Processes of this machine that sleep for so long.
-fn sleeping(seconds: &str) -> usize {
+pub(crate) fn sleeping(seconds: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let wanted = format!("sleep\0{seconds}\0");
     let is_it = |path: std::path::PathBuf| {

@@ -11,8 +11,8 @@ use crate::limits::{KILL_PATIENCE, TIMEOUT_MARGIN};
 use crate::output::{ABORTED, Collected, Pace, Stream, TIMED_OUT};
 use crate::{Command, Ending, Piece, Sandbox, ToolError, Update};
 
-/// What is said of a command that its caller did not want any more, in the place of its errors.
-const WORDS_OF_ABORT: &str = "Command aborted by the caller.";
+/// What is said of a command that is not wanted any more, in the place of its errors.
+const WORDS_OF_ABORT: &str = "Command aborted.";
 
 pub(super) struct Run<'a> {
     pub(super) timeout: Duration,

@@ -188,7 +188,7 @@ async fn an_abort_is_told_apart_from_a_timeout() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     cancel.cancel();
     let wanted = json!({
-        "stdout": "begun", "stderr": "Command aborted by the caller.", "exitCode": 130,
+        "stdout": "begun", "stderr": "Command aborted.", "exitCode": 130,
         "untrusted": true,
     });
     assert_eq!(last(&mut updates).await, Ok(wanted));

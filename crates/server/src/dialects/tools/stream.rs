@@ -9,9 +9,11 @@ use futures_util::stream;
 use http::{HeaderName, HeaderValue, header};
 use sandbank_tools::{Update, Updates};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::limits::HEARTBEAT;
 use crate::reply::NDJSON;
+use crate::shutdown::Shutdown;
 use crate::streams::StreamPermit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,17 +46,34 @@ impl Form {
     }
 }
 
+/// A call that is told of.
+pub(super) struct Telling {
+    pub(super) form: Form,
+    pub(super) updates: Updates,
+    pub(super) cancel: CancellationToken,
+    pub(super) shutdown: Shutdown,
+    pub(super) _permit: StreamPermit,
+}
+
+impl Telling {
+    async fn next(&mut self) -> Option<Bytes> {
+        let update = tokio::time::timeout(HEARTBEAT, self.updates.recv());
+        Some(match self.shutdown.cancelling(&self.cancel, update).await {
+            Ok(update) => record(self.form, update?),
+            Err(_) => self.form.silence(),
+        })
+    }
+}
+
 /// Dropping the body, as when the client leaves, drops the updates, and that ends the call.
-pub(super) fn answer(form: Form, updates: Updates, permit: StreamPermit) -> Response {
-    let records = stream::unfold((updates, permit), move |(mut updates, permit)| async move {
-        let record = match tokio::time::timeout(HEARTBEAT, updates.recv()).await {
-            Ok(update) => record(form, update?),
-            Err(_) => form.silence(),
-        };
-        Some((Ok::<_, Infallible>(record), (updates, permit)))
+pub(super) fn answer(telling: Telling) -> Response {
+    let content_type = telling.form.content_type();
+    let records = stream::unfold(telling, |mut telling| async move {
+        let record = telling.next().await?;
+        Some((Ok::<_, Infallible>(record), telling))
     });
     let headers = [
-        (header::CONTENT_TYPE, form.content_type()),
+        (header::CONTENT_TYPE, content_type),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
