@@ -270,6 +270,27 @@ async fn a_call_that_waits_for_a_person_is_a_part_that_says_how_it_ended() {
     }
 }
 
+#[tokio::test]
+async fn a_call_that_was_allowed_says_so_also_where_it_cannot_be_made() {
+    let model = Model::says("hi").await;
+    let tools = "enabled = true\nproject_root = \"/no/such/directory\"\n\
+                 [[app.bash_tools.approvals.rules]]\naction = \"ask\"\ncommand = \"touch\"";
+    let chats = Chats::with(&model, tools, "", &[ON]).await;
+    let mut parts = Parts::of(chats.say("c", "/bash touch x")).await;
+    let asked = parts.until(kind("data-approval")).await;
+    let path = format!("/api/tools/approvals/{}", asked["data"]["approvalId"].as_str().unwrap());
+    let body = json!({ "decision": "allow", "digest": asked["data"]["digest"] });
+    chats.world.api.call("POST", &path, Some(body)).await.unwrap();
+    let rest = parts.rest().await;
+    assert_eq!(
+        (&rest[0]["id"], &rest[0]["data"]["status"]),
+        (&asked["id"], &json!("allowed")),
+        "{rest:?}"
+    );
+    assert_eq!(rest[1]["type"], "tool-output-error", "{rest:?}");
+    assert!(rest[1]["errorText"].as_str().unwrap().contains("/no/such/directory"), "{rest:?}");
+}
+
 /// Processes of this machine that sleep for so long.
 pub(crate) fn sleeping(seconds: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();

@@ -8,6 +8,7 @@ mod table;
 mod url;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -136,15 +137,20 @@ impl Job {
     }
 
     async fn result(&self) -> Result<Value, ToolError> {
+        let is_asked = AtomicBool::new(false);
         let call = Call {
             session: &self.session,
             tool: self.entry.name,
             input: self.input.value(),
             waiting: &|question| {
+                is_asked.store(true, Ordering::Relaxed);
                 let _ = self.updates.try_send(Update::Asked(question));
             },
         };
         self.while_wanted(self.shared.approver.allow(&call)).await?;
+        if is_asked.load(Ordering::Relaxed) {
+            let _ = self.updates.try_send(Update::Allowed);
+        }
         match self.entry.which {
             // It has something to tell where it is cancelled.
             Which::Bash => self.bash().await,

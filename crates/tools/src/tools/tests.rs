@@ -336,3 +336,26 @@ async fn every_call_is_approved_before_it_is_made() {
     let read = toolbox.run("readFile", json!({ "path": "f" }), CancellationToken::new()).await;
     assert_eq!(read.unwrap()["content"], "one two one");
 }
+
+/// Says yes to whatever is asked.
+struct Kind;
+
+#[async_trait]
+impl Approver for Kind {
+    async fn allow(&self, call: &Call<'_>) -> Result<(), ToolError> {
+        (call.waiting)(json!({ "approval_id": "ta1" }));
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_asked_about_is_told_that_it_was_allowed_before_anything_else() {
+    let provider = Arc::new(Arc::new(Stage::default()));
+    let tools = Tools::with(Config::default(), provider, None, Arc::new(Kind));
+    let toolbox = tools.toolbox("s", Surface::Http, None).unwrap();
+    let input = json!({ "path": "f" });
+    let mut updates = toolbox.call("readFile", input, CancellationToken::new()).await.unwrap();
+    assert!(matches!(updates.recv().await, Some(Update::Asked(_))));
+    assert_eq!(updates.recv().await, Some(Update::Allowed));
+    assert!(matches!(updates.recv().await, Some(Update::Done(_))));
+}

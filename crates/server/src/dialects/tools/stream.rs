@@ -57,11 +57,16 @@ pub(super) struct Telling {
 
 impl Telling {
     async fn next(&mut self) -> Option<Bytes> {
-        let update = tokio::time::timeout(HEARTBEAT, self.updates.recv());
-        Some(match self.shutdown.cancelling(&self.cancel, update).await {
-            Ok(update) => record(self.form, update?),
-            Err(_) => self.form.silence(),
-        })
+        loop {
+            let update = tokio::time::timeout(HEARTBEAT, self.updates.recv());
+            let record = match self.shutdown.cancelling(&self.cancel, update).await {
+                Ok(update) => record(self.form, update?),
+                Err(_) => Some(self.form.silence()),
+            };
+            if record.is_some() {
+                return record;
+            }
+        }
     }
 }
 
@@ -80,8 +85,10 @@ pub(super) fn answer(telling: Telling) -> Response {
     (headers, Body::from_stream(records)).into_response()
 }
 
-fn record(form: Form, update: Update) -> Bytes {
+fn record(form: Form, update: Update) -> Option<Bytes> {
     let (kind, record) = match update {
+        // What follows says it.
+        Update::Allowed => return None,
         Update::Progress(output) | Update::Asked(output) => {
             ("progress", json!({ "type": "progress", "output": output }))
         }
@@ -92,5 +99,5 @@ fn record(form: Form, update: Update) -> Bytes {
             json!({ "type": "failed", "error": error.to_string(), "code": error.code() }),
         ),
     };
-    form.encode(kind, &record)
+    Some(form.encode(kind, &record))
 }
