@@ -109,8 +109,11 @@ struct Delta {
     content: Option<String>,
     #[serde(default)]
     refusal: Option<String>,
-    #[serde(default, alias = "reasoning")]
+    /// Some servers send one of these, some the other, some the same text in both.
+    #[serde(default)]
     reasoning_content: Option<String>,
+    #[serde(default)]
+    reasoning: Option<String>,
     #[serde(default)]
     tool_calls: Option<Vec<CallDelta>>,
 }
@@ -148,7 +151,8 @@ impl Decoder for Reader {
         for choice in chunk.choices.into_iter().take(1) {
             let delta = choice.delta.unwrap_or_default();
             let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
-            said.extend(filled(delta.reasoning_content).map(Said::Thinking));
+            let thinking = filled(delta.reasoning_content).or(filled(delta.reasoning));
+            said.extend(thinking.map(Said::Thinking));
             said.extend(filled(delta.content).map(Said::Text));
             said.extend(filled(delta.refusal).map(Said::Text));
             for call in delta.tool_calls.unwrap_or_default() {

@@ -49,6 +49,23 @@ async fn text_and_thinking_of_a_completion_are_told_in_their_own_blocks() {
 }
 
 #[tokio::test]
+async fn thinking_is_told_once_under_whichever_names_it_comes() {
+    for thinking in [
+        json!({ "reasoning_content": "hm" }),
+        json!({ "reasoning": "hm" }),
+        json!({ "reasoning_content": "hm", "reasoning": "hm" }),
+        json!({ "reasoning_content": "", "reasoning": "hm" }),
+        json!({ "reasoning_content": null, "reasoning": "hm" }),
+    ] {
+        let server = Scripted::start(vec![completion(&[thinking.clone()], "stop")]).await;
+        let parts = chat(&open_ai(&server), "hi", None).await;
+        let told: Vec<_> = parts.iter().filter(|part| part["type"] == "reasoning-delta").collect();
+        assert_eq!((told.len(), &told[0]["delta"]), (1, &json!("hm")), "{thinking}");
+        assert_eq!(kinds(&parts).last(), Some(&"finish"));
+    }
+}
+
+#[tokio::test]
 async fn parallel_calls_are_done_in_order_and_their_results_told_to_the_model() {
     let both = calls(&[
         ("a", "bash", json!({ "command": "echo one > f; cat f" })),
