@@ -84,9 +84,16 @@ fn assistant(blocks: &[Block]) -> Value {
 /// An answer may end without `[DONE]`, but not without a reason.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// Calls that have begun, by their number.
-    begun: Vec<u64>,
+    /// Calls that have begun; the place of each is the number it is told by.
+    begun: Vec<Begun>,
     finished: bool,
+}
+
+/// A call, as its server calls it.
+#[derive(Debug)]
+struct Begun {
+    index: Option<u64>,
+    id: String,
 }
 
 #[derive(Deserialize)]
@@ -158,7 +165,8 @@ impl Decoder for Reader {
             for call in delta.tool_calls.unwrap_or_default() {
                 self.call(call, said);
             }
-            if let Some(reason) = choice.finish_reason
+            // An empty one is no reason: some servers send it with every piece.
+            if let Some(reason) = filled(choice.finish_reason)
                 && !std::mem::replace(&mut self.finished, true)
             {
                 said.push(Said::Finished(finish_reason(&reason)));
@@ -172,21 +180,32 @@ impl Decoder for Reader {
 impl Reader {
     fn call(&mut self, call: CallDelta, said: &mut Vec<Said>) {
         let function = call.function.unwrap_or_default();
-        // Some servers leave the number out, and send each call whole.
-        let next = self.begun.len() as u64;
-        let index = call.index.unwrap_or(if function.name.is_some() {
-            next
-        } else {
-            next.saturating_sub(1)
-        });
-        if !self.begun.contains(&index) {
-            self.begun.push(index);
-            let (id, name) = (call.id.unwrap_or_default(), function.name.unwrap_or_default());
+        let (id, name) = (call.id.unwrap_or_default(), function.name.unwrap_or_default());
+        let known = self.known(call.index, &id, &name);
+        let place = known.unwrap_or(self.begun.len());
+        let index = place as u64;
+        if known.is_none() {
+            self.begun.push(Begun { index: call.index, id: id.clone() });
             said.push(Said::CallStart { index, id, name });
         }
         if let Some(piece) = function.arguments.filter(|piece| !piece.is_empty()) {
             said.push(Said::CallInput { index, piece });
         }
+    }
+
+    /// The call that a piece belongs to; none where it begins one. Some servers leave the number out
+    /// and send each call whole, and some give all of those the same number. An id alone begins
+    /// nothing: some make up a new one for every piece.
+    fn known(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let last = match index {
+            Some(_) => self.begun.iter().rposition(|call| call.index == index)?,
+            None => self.begun.len().checked_sub(1)?,
+        };
+        let is_whole = match index {
+            Some(_) => !name.is_empty() && !id.is_empty() && id != self.begun[last].id,
+            None => !name.is_empty(),
+        };
+        (!is_whole).then_some(last)
     }
 }
 
