@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::conversation::{Block, Conversation, Turn};
-use crate::error::{ModelError, clipped};
-use crate::model::{Decoder, ModelSettings, Request, Said, error_message};
+use crate::error::{ModelError, told};
+use crate::model::{ApiKey, Decoder, ModelSettings, Request, Said, error_message};
 use crate::parts::FinishReason;
 
 pub(crate) fn request(
@@ -87,6 +87,8 @@ pub(crate) struct Reader {
     /// Calls that have begun; the place of each is the number it is told by.
     begun: Vec<Begun>,
     finished: bool,
+    /// Never told, whatever the server says.
+    key: Option<ApiKey>,
 }
 
 /// A call, as its server calls it.
@@ -151,7 +153,7 @@ impl Decoder for Reader {
         let value: Value =
             serde_json::from_str(data).map_err(|_| ModelError::Nonsense("it is not JSON"))?;
         if let Some(message) = error_message(&value) {
-            return Err(ModelError::Failed(clipped(message)));
+            return Err(ModelError::Failed(told(message, self.key.as_ref())));
         }
         let chunk: Chunk = serde_json::from_value(value)
             .map_err(|_| ModelError::Nonsense("it is not a completion"))?;
@@ -178,6 +180,10 @@ impl Decoder for Reader {
 }
 
 impl Reader {
+    pub(crate) fn new(key: Option<ApiKey>) -> Self {
+        Self { key, ..Self::default() }
+    }
+
     fn call(&mut self, call: CallDelta, said: &mut Vec<Said>) {
         let function = call.function.unwrap_or_default();
         let (id, name) = (call.id.unwrap_or_default(), function.name.unwrap_or_default());
