@@ -191,6 +191,10 @@ async fn a_message_of_anthropics_thinks_speaks_and_calls() {
         delta(0, json!({ "type": "thinking_delta", "thinking": "hm" })),
         delta(0, json!({ "type": "signature_delta", "signature": "sig" })),
         stop(0),
+        // One whose words the provider keeps to itself.
+        block(3, json!({ "type": "thinking", "thinking": "", "signature": "" })),
+        delta(3, json!({ "type": "signature_delta", "signature": "other" })),
+        stop(3),
         block(1, json!({ "type": "text", "text": "" })),
         delta(1, json!({ "type": "text_delta", "text": "Let me see." })),
         stop(1),
@@ -230,7 +234,8 @@ async fn a_message_of_anthropics_thinks_speaks_and_calls() {
     assert_eq!(bodies[0]["tools"][0]["input_schema"]["required"][0], "command");
     let turn = &bodies[1]["messages"][1]["content"];
     assert_eq!(turn[0], json!({ "type": "thinking", "thinking": "hm", "signature": "sig" }));
-    assert_eq!(turn[2]["input"], json!({ "command": "echo hi" }));
+    assert_eq!(turn[1], json!({ "type": "thinking", "thinking": "", "signature": "other" }));
+    assert_eq!(turn[3]["input"], json!({ "command": "echo hi" }));
     let result = &bodies[1]["messages"][2]["content"][0];
     assert_eq!((&result["tool_use_id"], &result["is_error"]), (&json!("toolu_1"), &json!(false)));
 }
