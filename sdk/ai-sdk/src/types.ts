@@ -27,7 +27,7 @@ export interface BashOutput extends Noted {
   stderr: string;
   /** -1 while it runs or waits to be allowed, 124 when its time was over, 130 when the server ended while it ran. */
   exitCode: number;
-  /** Characters before what is shown; only where there are any. */
+  /** Characters before what is shown, or bytes of what the server never got; only where there are any. */
   stdoutTruncatedChars?: number;
   stderrTruncatedChars?: number;
   /** Only while a person is asked whether it may run. */

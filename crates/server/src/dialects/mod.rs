@@ -51,6 +51,11 @@ impl Dialect {
         }
     }
 
+    /// Whether every answer of a path says in a header if its caller has tools.
+    pub(crate) fn tells_of_tools(path: &str) -> bool {
+        tools::tells(path) || path == "/api/chat"
+    }
+
     /// The finished answer.
     pub(crate) fn render(self, error: &ApiError, request_id: &str) -> Response {
         match self {

@@ -158,6 +158,24 @@ async fn what_a_client_says_of_itself_opens_nothing() {
 }
 
 #[tokio::test]
+async fn what_has_nothing_to_do_with_a_callers_tools_does_not_speak_of_them() {
+    let tools = Tools::start().await;
+    for (method, path, status) in [
+        ("GET", "/api/tools/approvals", 200),
+        ("GET", "/api/tools/approvals/ta1", 404),
+        ("POST", "/api/tools/approvals/ta1", 400),
+        ("GET", "/api/chat/c/stream", 204),
+    ] {
+        for request in [tools.world.open(method, path), tools.world.api.request(method, path)] {
+            let response = request.send().await.unwrap();
+            assert!([401, status].contains(&response.status().as_u16()), "{method} {path}");
+            let header = response.headers().get("x-remcochat-bash-tools-enabled");
+            assert_eq!(header, None, "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn lan_lets_in_who_has_the_token_and_nobody_else() {
     let section = "enabled = true\naccess = \"lan\"";
     let tools = Tools::with(section, &[ON, ("REMCOCHAT_ADMIN_TOKEN", TOKEN)]).await;
