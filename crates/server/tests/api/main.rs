@@ -40,6 +40,7 @@ mod terminals;
 mod tokens;
 mod tools;
 mod tools_end;
+mod tools_lost_output;
 mod tools_room;
 mod tools_told;
 mod traces;

@@ -1,5 +1,6 @@
 //! MCP beside the tools' own routes: whose a sandbox is, when it ends, and what switches MCP off.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -96,6 +97,22 @@ async fn a_session_that_makes_room_takes_its_own_sandbox_along() {
     let again = begun(named).await;
     assert_eq!(bash(&world, &token, &again, "echo there").await, "there\n");
     assert_eq!(world.api.sandboxes().await.unwrap().len(), 1, "the one with a name was kept");
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_answer_is_a_failure_that_the_model_sees() {
+    let (world, _file) = world("", &[]).await;
+    let session = begun(initialize(&world, &world.token)).await;
+    world.engine.is_away.store(true, Ordering::SeqCst);
+    let params = json!({ "name": "bash", "arguments": { "command": "true" } });
+    let call = post(&world, &world.token, "tools/call", params);
+    let call = call.header("mcp-session-id", &session).send().await.unwrap();
+    let answer: Value = call.json().await.unwrap();
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let why = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(why.contains("does not answer: it is away"), "{answer}");
+    world.engine.is_away.store(false, Ordering::SeqCst);
+    assert_eq!(bash(&world, &world.token, &session, "echo back").await, "back\n");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! `/api/chat` with a model's server that plays a script: whose chat it is, when there are tools, what waits for a person, and how
 //! it ends with the server.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -239,6 +240,18 @@ async fn each_closed_gate_takes_the_tools_from_a_chat_and_its_header_says_so() {
     assert_eq!(header(&parts.response), "0", "nothing names a sandbox");
     let refused = chats.world.open("POST", "/api/chat").body("{}").send().await.unwrap();
     assert_eq!((refused.status().as_u16(), header(&refused).as_str()), (400, "1"));
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_answer_takes_the_tools_from_a_chat() {
+    let model = Model::says("I have no shell").await;
+    let chats = Chats::with(&model, "enabled = true", "", &[ON]).await;
+    chats.world.engine.is_away.store(true, Ordering::SeqCst);
+    let parts = Parts::of(chats.say("c", "/bash echo done")).await;
+    assert_eq!(header(&parts.response), "0");
+    let rest = parts.rest().await;
+    assert_eq!(rest.last().unwrap()["type"], "finish", "{rest:?}");
+    assert_eq!(model.offered(), [false]);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The tools over HTTP: the gates before them, their schemas, and what a command's output becomes.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -134,6 +135,32 @@ async fn each_gate_that_is_closed_alone_takes_the_tools_away() {
     }
     let open = Tools::start().await;
     assert_eq!(open.bash("echo yes").await["stdout"], "yes");
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_answer_takes_the_tools_away_and_they_come_back_with_it() {
+    let tools = Tools::start().await;
+    tools.world.engine.is_away.store(true, Ordering::SeqCst);
+    let (list, header) = tools.listed().await;
+    assert_eq!((&list["enabled"], header.as_str()), (&json!(false), "0"));
+    assert_eq!((&list["code"], &list["tools"]), (&json!("tools_unavailable"), &json!([])));
+    assert!(list["reason"].as_str().unwrap().contains("does not answer: it is away"), "{list}");
+    for call in ["bash", "bash?stream=ndjson"] {
+        let call = tools.post(call, &json!({ "command": "true" })).send().await.unwrap();
+        assert!(call.headers().contains_key("retry-after"));
+        assert_eq!(call.status(), 503);
+        let (body, header) = told(call).await;
+        assert_eq!((&body["code"], header.as_str()), (&json!("tools_unavailable"), "0"));
+    }
+    let reset = tools.world.open("DELETE", "/api/tools/session");
+    assert_eq!(refused(reset).await, refusal(503, "tools_unavailable", "0"));
+    tools.world.engine.is_away.store(false, Ordering::SeqCst);
+    wait_for("its word to be asked for again", LIMIT, || async {
+        tools.listed().await.0["enabled"] == true
+    })
+    .await
+    .unwrap();
+    assert_eq!(tools.bash("echo yes").await["stdout"], "yes");
 }
 
 #[tokio::test]
