@@ -5,6 +5,7 @@ mod mcp;
 pub(crate) mod reserved_keys;
 pub(crate) mod sandboxd;
 pub(crate) mod sessions;
+mod told;
 mod tools;
 mod workspace;
 

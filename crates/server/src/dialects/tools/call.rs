@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use sandbank_orchestrator::OrchestratorError;
 use sandbank_tools::ToolError;
 use serde::Deserialize;
@@ -14,6 +14,7 @@ use super::admission::Asking;
 use super::stream::{self, Form, Telling};
 use super::{enabled, error};
 use crate::app::App;
+use crate::dialects::told::accepted;
 use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{Once, Query, Segments};
 use crate::reply::Reply;
@@ -66,7 +67,7 @@ async fn admitted(app: &App, asking: &Asking, request: Request) -> ApiResult<Res
             let updates = toolbox.call(&name, input, cancel.clone()).await;
             let updates = updates.map_err(|wrong| error::of(&wrong))?;
             let shutdown = app.shutdown().clone();
-            Ok(stream::answer(Telling { form, updates, cancel, shutdown, _permit: permit }))
+            Ok(stream::answer(Telling { form, updates, cancel, shutdown }, permit))
         }
     }
 }
@@ -88,11 +89,7 @@ fn form(asked: Option<&str>, headers: &HeaderMap) -> ApiResult<Option<Form>> {
         }
         None => {}
     }
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut kinds = accepted
-        .flat_map(|value| value.split(','))
-        .map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
-    Ok(kinds.find_map(|kind| match kind.as_str() {
+    Ok(accepted(headers).find_map(|kind| match kind.as_str() {
         "application/x-ndjson" => Some(Form::Ndjson),
         "text/event-stream" => Some(Form::Sse),
         _ => None,

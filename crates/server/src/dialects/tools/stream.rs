@@ -1,17 +1,14 @@
 //! The updates of a call, as they come.
 
-use std::convert::Infallible;
-
-use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderName, HeaderValue, header};
+use http::HeaderValue;
 use sandbank_tools::{Update, Updates};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::HEARTBEAT;
+use crate::dialects::told::{self, EVENTS, SILENT_EVENT};
 use crate::reply::NDJSON;
 use crate::shutdown::Shutdown;
 use crate::streams::StreamPermit;
@@ -26,7 +23,7 @@ impl Form {
     fn content_type(self) -> HeaderValue {
         match self {
             Self::Ndjson => NDJSON,
-            Self::Sse => HeaderValue::from_static("text/event-stream"),
+            Self::Sse => EVENTS,
         }
     }
 
@@ -37,11 +34,10 @@ impl Form {
         }
     }
 
-    /// Keeps those in between from closing a silent stream.
-    fn silence(self) -> Bytes {
+    fn silence(self) -> &'static [u8] {
         match self {
-            Self::Ndjson => Bytes::from_static(b"\n"),
-            Self::Sse => Bytes::from_static(b": heartbeat\n\n"),
+            Self::Ndjson => b"\n",
+            Self::Sse => SILENT_EVENT,
         }
     }
 }
@@ -52,17 +48,13 @@ pub(super) struct Telling {
     pub(super) updates: Updates,
     pub(super) cancel: CancellationToken,
     pub(super) shutdown: Shutdown,
-    pub(super) _permit: StreamPermit,
 }
 
 impl Telling {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let update = tokio::time::timeout(HEARTBEAT, self.updates.recv());
-            let record = match self.shutdown.cancelling(&self.cancel, update).await {
-                Ok(update) => record(self.form, update?),
-                Err(_) => Some(self.form.silence()),
-            };
+            let update = self.shutdown.cancelling(&self.cancel, self.updates.recv()).await?;
+            let record = record(self.form, update);
             if record.is_some() {
                 return record;
             }
@@ -70,19 +62,15 @@ impl Telling {
     }
 }
 
-/// Dropping the body, as when the client leaves, drops the updates, and that ends the call.
-pub(super) fn answer(telling: Telling) -> Response {
-    let content_type = telling.form.content_type();
-    let records = stream::unfold(telling, |mut telling| async move {
-        let record = telling.next().await?;
-        Some((Ok::<_, Infallible>(record), telling))
-    });
-    let headers = [
-        (header::CONTENT_TYPE, content_type),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    (headers, Body::from_stream(records)).into_response()
+/// Whoever drops the answer drops the updates, and that ends the call.
+pub(super) fn answer(telling: Telling, permit: StreamPermit) -> Response {
+    let form = telling.form;
+    let records =
+        stream::unfold(
+            telling,
+            |mut telling| async move { Some((telling.next().await?, telling)) },
+        );
+    told::answer(form.content_type(), form.silence(), records, permit)
 }
 
 fn record(form: Form, update: Update) -> Option<Bytes> {
