@@ -57,7 +57,7 @@ impl InUse {
         self.hold.slot.is_news()
     }
 
-    pub(crate) fn is_told(&self) {
+    pub(crate) fn set_told(&self) {
         self.hold.slot.set_news(false);
     }
 }

@@ -248,7 +248,7 @@ async fn a_session_that_has_another_sandbox_than_before_is_told_once_unless_it_a
     let is_news = async |session: &str| {
         let held = sessions.get(session).await.unwrap();
         let is_news = held.is_news();
-        held.is_told();
+        held.set_told();
         is_news
     };
     for session in ["a", "b", "c"] {

@@ -204,7 +204,7 @@ impl Job {
         }
         let (result, has_notice) = with_notice(result);
         if has_notice && !self.updates.is_closed() && !self.cancel.is_cancelled() {
-            held.is_told();
+            held.set_told();
         }
         result
     }
