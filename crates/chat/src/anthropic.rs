@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::conversation::{Block, Conversation, Turn};
-use crate::error::{ModelError, clipped};
+use crate::error::{ModelError, told};
 use crate::limits::DEFAULT_MAX_TOKENS;
-use crate::model::{Decoder, ModelSettings, Request, Said, error_message};
+use crate::model::{ApiKey, Decoder, ModelSettings, Request, Said, error_message};
 use crate::parts::FinishReason;
 
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
@@ -93,6 +93,14 @@ fn block(block: &Block) -> Option<Value> {
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     finished: bool,
+    /// Never told, whatever the server says.
+    key: Option<ApiKey>,
+}
+
+impl Reader {
+    pub(crate) fn new(key: Option<ApiKey>) -> Self {
+        Self { key, ..Self::default() }
+    }
 }
 
 #[derive(Deserialize)]
@@ -169,7 +177,7 @@ impl Decoder for Reader {
             serde_json::from_str(data).map_err(|_| ModelError::Nonsense("it is not JSON"))?;
         if value["type"] == "error" {
             let message = error_message(&value).unwrap_or("it does not say why");
-            return Err(ModelError::Failed(clipped(message)));
+            return Err(ModelError::Failed(told(message, self.key.as_ref())));
         }
         let event: Event = serde_json::from_value(value)
             .map_err(|_| ModelError::Nonsense("it is not an event of a message"))?;

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::conversation::{Block, Conversation, Turn};
-use crate::error::{ModelError, clipped};
-use crate::model::{Decoder, ModelSettings, Request, Said, error_message};
+use crate::error::{ModelError, told};
+use crate::model::{ApiKey, Decoder, ModelSettings, Request, Said, error_message};
 use crate::parts::FinishReason;
 
 pub(crate) fn request(
@@ -84,9 +84,18 @@ fn assistant(blocks: &[Block]) -> Value {
 /// An answer may end without `[DONE]`, but not without a reason.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// Calls that have begun, by their number.
-    begun: Vec<u64>,
+    /// Calls that have begun; the place of each is the number it is told by.
+    begun: Vec<Begun>,
     finished: bool,
+    /// Never told, whatever the server says.
+    key: Option<ApiKey>,
+}
+
+/// A call, as its server calls it.
+#[derive(Debug)]
+struct Begun {
+    index: Option<u64>,
+    id: String,
 }
 
 #[derive(Deserialize)]
@@ -109,8 +118,11 @@ struct Delta {
     content: Option<String>,
     #[serde(default)]
     refusal: Option<String>,
-    #[serde(default, alias = "reasoning")]
+    /// Some servers send one of these, some the other, some the same text in both.
+    #[serde(default)]
     reasoning_content: Option<String>,
+    #[serde(default)]
+    reasoning: Option<String>,
     #[serde(default)]
     tool_calls: Option<Vec<CallDelta>>,
 }
@@ -141,20 +153,22 @@ impl Decoder for Reader {
         let value: Value =
             serde_json::from_str(data).map_err(|_| ModelError::Nonsense("it is not JSON"))?;
         if let Some(message) = error_message(&value) {
-            return Err(ModelError::Failed(clipped(message)));
+            return Err(ModelError::Failed(told(message, self.key.as_ref())));
         }
         let chunk: Chunk = serde_json::from_value(value)
             .map_err(|_| ModelError::Nonsense("it is not a completion"))?;
         for choice in chunk.choices.into_iter().take(1) {
             let delta = choice.delta.unwrap_or_default();
             let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
-            said.extend(filled(delta.reasoning_content).map(Said::Thinking));
+            let thinking = filled(delta.reasoning_content).or(filled(delta.reasoning));
+            said.extend(thinking.map(Said::Thinking));
             said.extend(filled(delta.content).map(Said::Text));
             said.extend(filled(delta.refusal).map(Said::Text));
             for call in delta.tool_calls.unwrap_or_default() {
                 self.call(call, said);
             }
-            if let Some(reason) = choice.finish_reason
+            // An empty one is no reason: some servers send it with every piece.
+            if let Some(reason) = filled(choice.finish_reason)
                 && !std::mem::replace(&mut self.finished, true)
             {
                 said.push(Said::Finished(finish_reason(&reason)));
@@ -166,23 +180,38 @@ impl Decoder for Reader {
 }
 
 impl Reader {
+    pub(crate) fn new(key: Option<ApiKey>) -> Self {
+        Self { key, ..Self::default() }
+    }
+
     fn call(&mut self, call: CallDelta, said: &mut Vec<Said>) {
         let function = call.function.unwrap_or_default();
-        // Some servers leave the number out, and send each call whole.
-        let next = self.begun.len() as u64;
-        let index = call.index.unwrap_or(if function.name.is_some() {
-            next
-        } else {
-            next.saturating_sub(1)
-        });
-        if !self.begun.contains(&index) {
-            self.begun.push(index);
-            let (id, name) = (call.id.unwrap_or_default(), function.name.unwrap_or_default());
+        let (id, name) = (call.id.unwrap_or_default(), function.name.unwrap_or_default());
+        let known = self.known(call.index, &id, &name);
+        let place = known.unwrap_or(self.begun.len());
+        let index = place as u64;
+        if known.is_none() {
+            self.begun.push(Begun { index: call.index, id: id.clone() });
             said.push(Said::CallStart { index, id, name });
         }
         if let Some(piece) = function.arguments.filter(|piece| !piece.is_empty()) {
             said.push(Said::CallInput { index, piece });
         }
+    }
+
+    /// The call that a piece belongs to; none where it begins one. Some servers leave the number out
+    /// and send each call whole, and some give all of those the same number. An id alone begins
+    /// nothing: some make up a new one for every piece.
+    fn known(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let last = match index {
+            Some(_) => self.begun.iter().rposition(|call| call.index == index)?,
+            None => self.begun.len().checked_sub(1)?,
+        };
+        let is_whole = match index {
+            Some(_) => !name.is_empty() && !id.is_empty() && id != self.begun[last].id,
+            None => !name.is_empty(),
+        };
+        (!is_whole).then_some(last)
     }
 }
 

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::limits::MAX_SHOWN_CHARS;
+use crate::model::ApiKey;
 
 /// Of the model's server. None has the key, or more of what the server said than a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -38,6 +39,15 @@ pub enum BadChat {
         "the name of a chat has 1 to 128 characters, letters, digits and . _ : - only; this one does not"
     )]
     BadSession,
+}
+
+/// What the model's server said, for the person who chats: never with the key, also not with the part of
+/// it that a clip would leave.
+pub(crate) fn told(message: &str, key: Option<&ApiKey>) -> String {
+    match key.map(ApiKey::expose).filter(|key| !key.is_empty()) {
+        Some(key) => clipped(&message.replace(key, "[redacted]")),
+        None => clipped(message),
+    }
 }
 
 /// What a stranger said, as one short line.

@@ -107,14 +107,15 @@ impl Model {
         conversation: &Conversation,
         tools: &[Tool],
     ) -> Result<Answer, ModelError> {
+        let key = self.settings.key.clone();
         let (request, decoder): (_, Box<dyn Decoder>) = match self.settings.provider {
             Provider::OpenAi => (
                 chat_completions::request(&self.settings, conversation, tools),
-                Box::new(chat_completions::Reader::default()),
+                Box::new(chat_completions::Reader::new(key)),
             ),
             Provider::Anthropic => (
                 anthropic::request(&self.settings, conversation, tools),
-                Box::new(anthropic::Reader::default()),
+                Box::new(anthropic::Reader::new(key)),
             ),
         };
         self.server.ask(&request, decoder, self.settings.key.as_ref()).await

@@ -212,18 +212,15 @@ async fn follow(
     let mut asked: Option<Question> = None;
     loop {
         let update = updates.recv().await;
-        // Whatever follows a question says how it ended.
-        if let Some(question) = asked.take() {
-            let status = match &update {
-                Some(Update::Failed(ToolError::Denied(_))) => Some(ApprovalStatus::Denied),
-                Some(Update::Failed(ToolError::Cancelled | ToolError::Unavailable(_))) | None => {
-                    None
-                }
-                Some(_) => Some(ApprovalStatus::Allowed),
-            };
-            if let Some(status) = status {
-                teller.tell(approval(call, status, question)).await?;
-            }
+        let answer = match &update {
+            Some(Update::Allowed) => Some(ApprovalStatus::Allowed),
+            Some(Update::Failed(ToolError::Denied(_))) => Some(ApprovalStatus::Denied),
+            _ => None,
+        };
+        if let Some(status) = answer
+            && let Some(question) = asked.take()
+        {
+            teller.tell(approval(call, status, question)).await?;
         }
         let done = match update {
             Some(Update::Asked(question)) => {
@@ -232,6 +229,7 @@ async fn follow(
                 asked = Some(question);
                 continue;
             }
+            Some(Update::Allowed) => continue,
             Some(Update::Preparing(message)) => {
                 let data = Preparing { tool_call_id: call.id.clone(), message };
                 teller.tell(Part::Preparing { data, transient: true }).await?;

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::error::{ModelError, clipped};
+use crate::error::{ModelError, told};
 use crate::limits::{
     ANSWER_TIMEOUT, ATTEMPTS, CONNECT_TIMEOUT, FIRST_BYTE_TIMEOUT, FIRST_PAUSE, LONGEST_PAUSE,
     MAX_ANSWER_BYTES, MAX_REFUSAL_BYTES, SILENCE_TIMEOUT,
@@ -84,7 +84,7 @@ impl Server {
         let answer = match timeout(FIRST_BYTE_TIMEOUT, self.client.request(call)).await {
             Err(_) => return Err(Attempt::last(ModelError::TooSlow)),
             Ok(Err(error)) => {
-                let unreachable = ModelError::Unreachable(clipped(&innermost(&error)));
+                let unreachable = ModelError::Unreachable(told(&innermost(&error), key));
                 return Err(Attempt { error: unreachable, again: Some(None) });
             }
             Ok(Ok(answer)) => answer,
@@ -131,10 +131,7 @@ async fn refusal(status: StatusCode, body: Incoming, key: Option<&ApiKey>) -> Mo
         _ => Bytes::new(),
     };
     let said: Value = serde_json::from_slice(&said).unwrap_or_default();
-    let mut message = clipped(error_message(&said).unwrap_or("it does not say why"));
-    if let Some(key) = key.filter(|key| !key.expose().is_empty()) {
-        message = message.replace(key.expose(), "[redacted]");
-    }
+    let message = told(error_message(&said).unwrap_or("it does not say why"), key);
     ModelError::Refused { status: number, message }
 }
 

@@ -93,13 +93,7 @@ impl Telling<'_> {
         match said {
             Said::Text(delta) => self.words(delta, false).await?,
             Said::Thinking(delta) => self.words(delta, true).await?,
-            Said::Signature(mark) => {
-                if let Some(Block::Thinking { signature, .. }) = self.blocks.last_mut() {
-                    signature.push_str(&mark);
-                } else {
-                    self.blocks.push(Block::Thinking { text: String::new(), signature: mark });
-                }
-            }
+            Said::Signature(mark) => self.sign(mark).await?,
             Said::Redacted(data) => {
                 self.close().await?;
                 self.blocks.push(Block::Redacted(data));
@@ -135,6 +129,19 @@ impl Telling<'_> {
             false => Part::TextDelta { id, delta },
         };
         Ok(self.teller.tell(part).await?)
+    }
+
+    /// The thinking that is being told, or else one without words: that before it has its own.
+    async fn sign(&mut self, mark: String) -> Result<(), Gone> {
+        if self.open.as_ref().is_some_and(|open| open.thinking)
+            && let Some(Block::Thinking { signature, .. }) = self.blocks.last_mut()
+        {
+            signature.push_str(&mark);
+            return Ok(());
+        }
+        self.close().await?;
+        self.blocks.push(Block::Thinking { text: String::new(), signature: mark });
+        Ok(())
     }
 
     async fn close(&mut self) -> Result<(), Gone> {

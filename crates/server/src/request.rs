@@ -31,6 +31,7 @@ pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(RequestId(id.clone()));
     let method = request.method().clone();
     let dialect = Dialect::of(request.uri().path());
+    let tells_of_tools = Dialect::tells_of_tools(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let begin = Instant::now();
     let name = route.as_ref().map_or("none", MatchedPath::as_str);
@@ -44,6 +45,9 @@ pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
         ApiError::internal().into_response()
     });
     finish(&mut response, &id, dialect);
+    if tells_of_tools {
+        mark_tools(response.headers_mut());
+    }
     trace::finish(&traced, response.status().as_u16());
     span.in_scope(|| log(&method, name, response.status(), begin));
     response
@@ -86,9 +90,6 @@ fn finish(response: &mut Response, id: &str, dialect: Dialect) {
         }
     }
     let headers = response.headers_mut();
-    if dialect == Dialect::Tools {
-        mark_tools(headers);
-    }
     headers.insert(REQUEST_ID, HeaderValue::from_str(id).expect("ids are plain characters"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

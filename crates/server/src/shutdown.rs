@@ -29,6 +29,22 @@ impl Shutdown {
         self.drain.cancelled().await;
     }
 
+    /// The work to its end. It is cancelled when draining begins, and then still has its last word.
+    pub(crate) async fn cancelling<T>(
+        &self,
+        cancel: &CancellationToken,
+        work: impl Future<Output = T>,
+    ) -> T {
+        tokio::pin!(work);
+        tokio::select! {
+            done = &mut work => done,
+            () = self.draining() => {
+                cancel.cancel();
+                work.await
+            }
+        }
+    }
+
     pub async fn forced(&self) {
         self.force.cancelled().await;
     }

@@ -17,8 +17,18 @@ pub(crate) const MAX_SESSION_CHARS: usize = 200;
 /// How long a call waits for room where every sandbox is busy; then it is refused.
 pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long it waits for sandboxes that are just being ended; then it is refused.
+pub(crate) const ENDING_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Beyond the time for filling a workspace, for a clone that was killed to be cleared away and to say
+/// so itself; then the filling is given up.
+pub(crate) const FILLING_MARGIN: Duration = Duration::from_secs(45);
+
 /// Sessions of an earlier daemon that are taken up again.
 pub(crate) const MAX_FOUND_SESSIONS: usize = 100;
+
+/// Sessions that are told that their sandbox is not the one they had; of more, the first ones are not.
+pub(crate) const MAX_LOST: usize = 256;
 
 /// An update follows the one before after so much time, or so many more characters.
 pub(crate) const UPDATE_INTERVAL: Duration = Duration::from_millis(150);

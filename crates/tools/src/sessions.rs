@@ -4,19 +4,26 @@
 //! A sandbox that is busy is never taken from its session. What is known here is only a cache: a
 //! provider finds the sandbox of a session again after a restart.
 
-use std::collections::HashMap;
+mod slot;
+mod table;
+mod telling;
+
 use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Mutex, Notify, OnceCell, watch};
+use futures_util::future::join_all;
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::counted::Tally;
-use crate::limits::{MAX_MARKER_BYTES, ROOM_PATIENCE, UPDATE_INTERVAL};
+use crate::limits::{ENDING_PATIENCE, FILLING_MARGIN, MAX_MARKER_BYTES, ROOM_PATIENCE};
 use crate::seed::{Progress, Seed};
 use crate::{Opened, Provider, Sandbox, ToolError};
+use slot::Slot;
+use table::{Lack, Place, Room, Table, Taken};
+use telling::tell_meanwhile;
 
 /// Says that the workspace was filled to the end. The workload may remove it: after the next restart
 /// the session then has a new sandbox.
@@ -27,6 +34,8 @@ pub(crate) struct Sessions {
     seed: Option<Arc<dyn Seed>>,
     max: usize,
     idle_ttl: Duration,
+    /// How long filling a workspace may take.
+    filling_time: Duration,
     table: Lock<Table>,
     /// A sandbox is no longer busy, or has ended.
     freed: Notify,
@@ -36,62 +45,21 @@ pub(crate) struct Sessions {
     pub(crate) seeds: Tally<&'static str>,
 }
 
-#[derive(Default)]
-struct Table {
-    slots: HashMap<String, Arc<Slot>>,
-    /// Sessions whose sandbox is being ended, and by how many: a provider would still find it.
-    closing: HashMap<String, usize>,
-}
-
-impl Table {
-    /// Whether this is still the slot of the session.
-    fn has(&self, session: &str, slot: &Arc<Slot>) -> bool {
-        self.slots.get(session).is_some_and(|known| Arc::ptr_eq(known, slot))
-    }
-
-    /// Whoever takes it ends it.
-    fn take(&mut self, session: &str) -> Option<Taken> {
-        let slot = self.slots.remove(session)?;
-        self.begin_closing(session);
-        Some(Taken { session: session.to_owned(), slot: Some(slot) })
-    }
-
-    fn begin_closing(&mut self, session: &str) {
-        *self.closing.entry(session.to_owned()).or_default() += 1;
-    }
-
-    fn end_closing(&mut self, session: &str) {
-        if let Some(enders) = self.closing.get_mut(session) {
-            *enders -= 1;
-            if *enders == 0 {
-                self.closing.remove(session);
-            }
-        }
-    }
-}
-
-struct Taken {
-    session: String,
-    slot: Option<Arc<Slot>>,
-}
-
-struct Slot {
-    /// Held while it is opened, so that a session has one sandbox.
-    sandbox: Arc<Mutex<Option<Arc<dyn Sandbox>>>>,
-    usage: Lock<Usage>,
-    /// The newest line about its filling, for all who wait for it.
-    filling: watch::Sender<String>,
-}
-
-struct Usage {
-    calls: usize,
-    last: Instant,
-}
-
 /// A session's sandbox, kept from ending for as long as this lives.
 pub(crate) struct InUse {
     pub(crate) sandbox: Arc<dyn Sandbox>,
-    _hold: Hold,
+    hold: Hold,
+}
+
+impl InUse {
+    /// Whether the session had another one before, which ended without its asking, and was not told.
+    pub(crate) fn is_news(&self) -> bool {
+        self.hold.slot.is_news()
+    }
+
+    pub(crate) fn set_told(&self) {
+        self.hold.slot.set_news(false);
+    }
 }
 
 struct Hold {
@@ -101,23 +69,8 @@ struct Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        {
-            let mut usage = self.slot.usage();
-            usage.calls -= 1;
-            usage.last = Instant::now();
-        }
+        self.slot.end_use();
         self.sessions.freed.notify_waiters();
-    }
-}
-
-impl Slot {
-    fn new() -> Self {
-        let usage = Usage { calls: 0, last: Instant::now() };
-        Self { sandbox: Arc::default(), usage: Lock::new(usage), filling: watch::Sender::default() }
-    }
-
-    fn usage(&self) -> MutexGuard<'_, Usage> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -132,6 +85,7 @@ impl Sessions {
             seed,
             max: config.max_concurrent_sandboxes,
             idle_ttl: config.idle_ttl,
+            filling_time: config.sandbox.timeout,
             table: Lock::default(),
             freed: Notify::new(),
             found: OnceCell::new(),
@@ -139,20 +93,25 @@ impl Sessions {
         }
     }
 
-    /// The session's sandbox, filled, opened if it is not.
-    pub(crate) async fn get(self: &Arc<Self>, session: &str) -> Result<InUse, ToolError> {
-        self.get_telling(session, &|_| {}).await
-    }
-
-    /// The same; `told` hears of its filling, whoever began that.
+    /// The session's sandbox, filled, opened if it is not; `told` hears of its filling, whoever began
+    /// that.
     pub(crate) async fn get_telling(
         self: &Arc<Self>,
         session: &str,
         told: Progress<'_>,
     ) -> Result<InUse, ToolError> {
+        self.get_where(session, Room::OfOthers, told).await
+    }
+
+    async fn get_where(
+        self: &Arc<Self>,
+        session: &str,
+        room: Room,
+        told: Progress<'_>,
+    ) -> Result<InUse, ToolError> {
         self.found.get_or_init(|| self.find()).await;
         loop {
-            let hold = self.hold(session).await?;
+            let hold = self.hold(session, room).await?;
             let lines = hold.slot.filling.subscribe();
             let opened = tell_meanwhile(self.opened(session, hold), lines, told).await?;
             if let Some(held) = opened {
@@ -177,29 +136,36 @@ impl Sessions {
         }
         if let Some(sandbox) = &*place {
             if sandbox.is_alive().await {
-                return Ok(Some(InUse { sandbox: sandbox.clone(), _hold: hold }));
+                return Ok(Some(InUse { sandbox: sandbox.clone(), hold }));
             }
             *place = None;
+            self.table().note_lost(session);
         }
         // A task of its own: a caller who leaves does not leave a workspace that is half filled.
         let (this, session) = (self.clone(), session.to_owned());
         let opening = tokio::spawn(async move {
             let opened = this.open(&session, &hold.slot).await;
-            *place = opened.as_ref().ok().cloned();
+            if let Ok(Opened { sandbox, created }) = &opened {
+                *place = Some(sandbox.clone());
+                if *created && this.table().forget_lost(&session) {
+                    hold.slot.set_news(true);
+                }
+            }
             drop(place);
             if opened.is_err() {
                 this.give_up(&session, &hold.slot);
             }
-            Ok(Some(InUse { sandbox: opened?, _hold: hold }))
+            Ok(Some(InUse { sandbox: opened?.sandbox, hold }))
         });
         opening.await.unwrap_or_else(|_| Err(ToolError::Failed("it was not opened".to_owned())))
     }
 
-    /// Opens it ahead of its first use.
+    /// Opens it ahead of its first use, where there is room: nobody's makes way for what may not be
+    /// used.
     pub(crate) fn prewarm(self: &Arc<Self>, session: &str) {
         let (this, session) = (self.clone(), session.to_owned());
         tokio::spawn(async move {
-            if let Err(error) = this.get(&session).await {
+            if let Err(error) = this.get_where(&session, Room::IfFree, &|_| {}).await {
                 tracing::info!(%error, "a sandbox of the tools was not opened ahead of its use");
             }
         });
@@ -207,13 +173,8 @@ impl Sessions {
 
     /// Ends the session's sandbox; the next call has a new one. Calls that run in it end with it.
     pub(crate) async fn reset(self: &Arc<Self>, session: &str) -> Result<(), ToolError> {
-        let taken = {
-            let mut table = self.table();
-            table.take(session).unwrap_or_else(|| {
-                table.begin_closing(session);
-                Taken { session: session.to_owned(), slot: None }
-            })
-        };
+        self.found.get_or_init(|| self.find()).await;
+        let taken = self.table().take_for_reset(session);
         self.end(taken).await
     }
 
@@ -234,61 +195,51 @@ impl Sessions {
     }
 
     /// A place for the session, if need be that of another one.
-    async fn hold(self: &Arc<Self>, session: &str) -> Result<Hold, ToolError> {
-        let deadline = Instant::now() + ROOM_PATIENCE;
+    async fn hold(self: &Arc<Self>, session: &str, room: Room) -> Result<Hold, ToolError> {
+        let begin = Instant::now();
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
             // From here on no notice is missed.
             freed.as_mut().enable();
-            match self.place(session) {
-                Place::Has(hold) => return Ok(hold),
-                Place::After { evicted, hold } => {
-                    tracing::info!("the sandbox of the session that was used least makes room");
-                    self.end_quietly(evicted).await;
-                    return Ok(hold);
+            let place = self.table().place(session, self.max, room);
+            let lack = match place {
+                Place::Has(slot) => return Ok(Hold { sessions: self.clone(), slot }),
+                Place::After(evicted) => {
+                    tracing::info!(
+                        count = evicted.len(),
+                        "the sandbox of the session that was used least makes room"
+                    );
+                    join_all(evicted.into_iter().map(|taken| self.end_quietly(taken))).await;
+                    continue;
                 }
-                Place::None => {}
-            }
-            if tokio::time::timeout_at(deadline, freed).await.is_err() {
-                return Err(ToolError::Unavailable(format!(
-                    "all {} sandboxes of the tools are busy; try again when a command of another \
-                     session has ended, or raise app.bash_tools.max_concurrent_sandboxes",
-                    self.max
-                )));
+                Place::None(lack) => lack,
+            };
+            let patience = match (room, lack) {
+                (Room::IfFree, _) => Duration::ZERO,
+                (Room::OfOthers, Lack::Busy) => ROOM_PATIENCE,
+                (Room::OfOthers, Lack::OwnEnds | Lack::OthersEnd) => ENDING_PATIENCE,
+            };
+            if tokio::time::timeout_at(begin + patience, freed).await.is_err() {
+                return Err(self.no_room(lack));
             }
         }
     }
 
-    fn place(self: &Arc<Self>, session: &str) -> Place {
-        let mut table = self.table();
-        if let Some(slot) = table.slots.get(session) {
-            return Place::Has(self.held(slot));
-        }
-        if table.closing.contains_key(session) {
-            return Place::None;
-        }
-        let mut evicted = None;
-        if table.slots.len() >= self.max {
-            let idle = table.slots.iter().filter_map(|(name, slot)| {
-                let usage = slot.usage();
-                (usage.calls == 0).then(|| (usage.last, name.clone()))
-            });
-            let Some((_, name)) = idle.min() else { return Place::None };
-            evicted = table.take(&name);
-        }
-        let slot = Arc::new(Slot::new());
-        table.slots.insert(session.to_owned(), slot.clone());
-        let hold = self.held(&slot);
-        match evicted {
-            Some(evicted) => Place::After { evicted, hold },
-            None => Place::Has(hold),
-        }
-    }
-
-    fn held(self: &Arc<Self>, slot: &Arc<Slot>) -> Hold {
-        slot.usage().calls += 1;
-        Hold { sessions: self.clone(), slot: slot.clone() }
+    fn no_room(&self, lack: Lack) -> ToolError {
+        ToolError::Unavailable(match lack {
+            Lack::Busy => format!(
+                "all {} sandboxes of the tools are busy; try again when a command of another \
+                 session has ended, or raise app.bash_tools.max_concurrent_sandboxes",
+                self.max
+            ),
+            Lack::OwnEnds => "the sandbox that this session had is still being ended; call again \
+                              to get a new one"
+                .to_owned(),
+            Lack::OthersEnd => "the sandbox that makes room for this session is still being \
+                                ended; call again"
+                .to_owned(),
+        })
     }
 
     /// In a task of its own: what was begun is finished, whoever waits for it.
@@ -296,7 +247,11 @@ impl Sessions {
         let this = self.clone();
         let ending = tokio::spawn(async move {
             let sandbox = match &taken.slot {
-                Some(slot) => slot.sandbox.lock().await.take(),
+                Some(slot) => {
+                    // Its filling would be waited for.
+                    slot.unwanted.cancel();
+                    slot.sandbox.lock().await.take()
+                }
                 None => None,
             };
             let ended = match sandbox {
@@ -316,12 +271,12 @@ impl Sessions {
         }
     }
 
-    async fn open(&self, session: &str, slot: &Slot) -> Result<Arc<dyn Sandbox>, ToolError> {
+    async fn open(&self, session: &str, slot: &Slot) -> Result<Opened, ToolError> {
         let mut opened = self.provider.open(session).await?;
-        let Some(seed) = &self.seed else { return Ok(opened.sandbox) };
+        let Some(seed) = &self.seed else { return Ok(opened) };
         if !opened.created {
             match opened.sandbox.read_file(MARKER, MAX_MARKER_BYTES).await {
-                Ok(_) => return Ok(opened.sandbox),
+                Ok(_) => return Ok(opened),
                 Err(ToolError::NotFound(_) | ToolError::InvalidInput(_)) => {
                     opened = self.anew(session, &*opened.sandbox).await?;
                 }
@@ -329,26 +284,47 @@ impl Sessions {
                 Err(error) => return Err(error),
             }
         }
-        let sandbox = opened.sandbox;
-        let filled = async {
-            let told = |line: &str| drop(slot.filling.send_replace(line.to_owned()));
-            seed.fill(&*sandbox, &told).await?;
-            sandbox.write_file(MARKER, Bytes::from_static(b"filled\n")).await
-        };
-        match filled.await {
+        match self.fill(&**seed, &*opened.sandbox, slot).await {
             Ok(()) => {
                 self.seeds.add("done", 1);
-                Ok(sandbox)
+                Ok(opened)
             }
             Err(error) => {
                 self.seeds.add("failed", 1);
                 // The next one begins with an empty workspace.
-                if let Err(error) = sandbox.stop().await {
+                if let Err(error) = opened.sandbox.stop().await {
                     tracing::warn!(%error, "a sandbox that was not filled was not ended either");
                 }
                 Err(error)
             }
         }
+    }
+
+    /// Not beyond its time, and only as long as the sandbox is wanted.
+    async fn fill(
+        &self,
+        seed: &dyn Seed,
+        sandbox: &dyn Sandbox,
+        slot: &Slot,
+    ) -> Result<(), ToolError> {
+        let unavailable = |why: String| Err(ToolError::Unavailable(why));
+        let told = |line: &str| drop(slot.filling.send_replace(line.to_owned()));
+        let most = self.filling_time + FILLING_MARGIN;
+        let filled = tokio::select! {
+            biased;
+            () = slot.unwanted.cancelled() => unavailable(
+                "the session was reset while its workspace was being filled; call again".to_owned(),
+            ),
+            filled = tokio::time::timeout(most, seed.fill(sandbox, &told)) => {
+                filled.unwrap_or_else(|_| unavailable(format!(
+                    "filling the workspace took longer than {} s \
+                     (app.bash_tools.sandbox.timeout_ms)",
+                    self.filling_time.as_secs()
+                )))
+            }
+        };
+        filled?;
+        sandbox.write_file(MARKER, Bytes::from_static(b"filled\n")).await
     }
 
     /// In the place of one that is not known to be filled. It is never filled now: what fills a
@@ -366,7 +342,7 @@ impl Sessions {
     /// A session whose sandbox could not be had takes no place, unless others wait for it.
     fn give_up(&self, session: &str, slot: &Arc<Slot>) {
         let mut table = self.table();
-        if table.has(session, slot) && slot.usage().calls == 1 {
+        if table.has(session, slot) && slot.users() == 1 {
             table.slots.remove(session);
         }
     }
@@ -374,63 +350,11 @@ impl Sessions {
     /// Takes those out whose time is over, and says when to look again.
     fn expired(&self) -> (Vec<Taken>, Instant) {
         let now = Instant::now();
-        let mut next = now + self.idle_ttl;
         let mut table = self.table();
-        let mut over = Vec::new();
-        for (name, slot) in &table.slots {
-            let usage = slot.usage();
-            let ends = usage.last + self.idle_ttl;
-            if usage.calls > 0 {
-                continue;
-            }
-            if ends <= now {
-                over.push(name.clone());
-            } else {
-                next = next.min(ends);
-            }
-        }
-        (over.iter().filter_map(|name| table.take(name)).collect(), next)
-    }
-}
-
-enum Place {
-    Has(Hold),
-    After {
-        evicted: Taken,
-        hold: Hold,
-    },
-    /// All are busy, or its own is just being ended.
-    None,
-}
-
-/// The newest line each time, and not too often; the last one in any case.
-async fn tell_meanwhile<T>(
-    work: impl Future<Output = T>,
-    mut lines: watch::Receiver<String>,
-    told: Progress<'_>,
-) -> T {
-    tokio::pin!(work);
-    let mut next = Instant::now();
-    loop {
-        // A line stays unseen until it is told.
-        let due = async {
-            tokio::time::sleep_until(next).await;
-            if lines.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            biased;
-            done = &mut work => {
-                if lines.has_changed().unwrap_or(false) {
-                    told(&lines.borrow_and_update());
-                }
-                return done;
-            }
-            () = due => {}
-        }
-        told(&lines.borrow_and_update());
-        next = Instant::now() + UPDATE_INTERVAL;
+        let over = now.checked_sub(self.idle_ttl).map(|then| table.take_unused_since(then));
+        let idle = table.slots.values().filter_map(|slot| slot.idle_since());
+        let next = idle.min().unwrap_or(now) + self.idle_ttl;
+        (over.unwrap_or_default(), next)
     }
 }
 

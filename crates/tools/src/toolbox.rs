@@ -28,6 +28,8 @@ pub enum Update {
     Preparing(String),
     /// A person is asked whether it may be made, and this is the question.
     Asked(Value),
+    /// The answer was yes; a no is a failure. Whatever comes of the call has nothing to do with it.
+    Allowed,
     Done(Value),
     Failed(ToolError),
 }
@@ -71,7 +73,7 @@ pub trait Toolbox: Send + Sync {
 pub(crate) async fn last(updates: &mut Updates) -> Result<Value, ToolError> {
     while let Some(update) = updates.recv().await {
         match update {
-            Update::Progress(_) | Update::Preparing(_) | Update::Asked(_) => {}
+            Update::Progress(_) | Update::Preparing(_) | Update::Asked(_) | Update::Allowed => {}
             Update::Done(value) => return Ok(value),
             Update::Failed(error) => return Err(error),
         }

@@ -11,6 +11,7 @@ export type {
   Approval,
   BashInput,
   BashOutput,
+  Noted,
   ReadFileInput,
   ReadFileOutput,
   SandboxUrlInput,

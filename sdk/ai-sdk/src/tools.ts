@@ -13,7 +13,11 @@ const NAMES = ["bash", "readFile", "writeFile", "sandboxUrl"] as const satisfies
 const DEFAULT_URL = "http://127.0.0.1:8080";
 
 export interface SandbankToolsOptions<NAME extends ToolName = ToolName> {
-  /** The conversation, such as `chat:42`. The same one has the same sandbox, also later. */
+  /**
+   * The conversation, such as `chat:42`. The same one has the same sandbox, also later, until nobody has
+   * used it for the server's `idle_ttl_ms` or another conversation needs its place (the server has
+   * `max_concurrent_sandboxes`, 2 by default). The next output then has a `notice`.
+   */
   session: string;
   /** By default `SANDBANK_URL`, or `http://127.0.0.1:8080`. */
   baseUrl?: string;

@@ -1,5 +1,11 @@
 // What goes into each tool and what comes out of it. What of it is allowed, the server's schemas say.
 
+/** What the server has to say beside a tool's own result. */
+export interface Noted {
+  /** The sandbox is not the one that the conversation had: its files are gone. Said once. */
+  notice?: string;
+}
+
 export interface BashInput {
   command: string;
 }
@@ -15,13 +21,13 @@ export interface Approval {
   deadlineMs: number;
 }
 
-export interface BashOutput {
+export interface BashOutput extends Noted {
   /** The end of it, where it is long. */
   stdout: string;
   stderr: string;
-  /** -1 while it runs or waits to be allowed, 124 when its time was over, 130 when its caller aborted it. */
+  /** -1 while it runs or waits to be allowed, 124 when its time was over, 130 when the server ended while it ran. */
   exitCode: number;
-  /** Characters before what is shown; only where there are any. */
+  /** Characters before what is shown, or bytes of what the server never got; only where there are any. */
   stdoutTruncatedChars?: number;
   stderrTruncatedChars?: number;
   /** Only while a person is asked whether it may run. */
@@ -34,7 +40,7 @@ export interface ReadFileInput {
   path: string;
 }
 
-export interface ReadFileOutput {
+export interface ReadFileOutput extends Noted {
   content: string;
   untrusted: true;
 }
@@ -44,7 +50,7 @@ export interface WriteFileInput {
   content: string;
 }
 
-export interface WriteFileOutput {
+export interface WriteFileOutput extends Noted {
   success: true;
 }
 
@@ -52,7 +58,7 @@ export interface SandboxUrlInput {
   port: number;
 }
 
-export interface SandboxUrlOutput {
+export interface SandboxUrlOutput extends Noted {
   url: string;
 }
 

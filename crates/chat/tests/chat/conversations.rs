@@ -49,6 +49,23 @@ async fn text_and_thinking_of_a_completion_are_told_in_their_own_blocks() {
 }
 
 #[tokio::test]
+async fn thinking_is_told_once_under_whichever_names_it_comes() {
+    for thinking in [
+        json!({ "reasoning_content": "hm" }),
+        json!({ "reasoning": "hm" }),
+        json!({ "reasoning_content": "hm", "reasoning": "hm" }),
+        json!({ "reasoning_content": "", "reasoning": "hm" }),
+        json!({ "reasoning_content": null, "reasoning": "hm" }),
+    ] {
+        let server = Scripted::start(vec![completion(&[thinking.clone()], "stop")]).await;
+        let parts = chat(&open_ai(&server), "hi", None).await;
+        let told: Vec<_> = parts.iter().filter(|part| part["type"] == "reasoning-delta").collect();
+        assert_eq!((told.len(), &told[0]["delta"]), (1, &json!("hm")), "{thinking}");
+        assert_eq!(kinds(&parts).last(), Some(&"finish"));
+    }
+}
+
+#[tokio::test]
 async fn parallel_calls_are_done_in_order_and_their_results_told_to_the_model() {
     let both = calls(&[
         ("a", "bash", json!({ "command": "echo one > f; cat f" })),
@@ -82,6 +99,68 @@ async fn parallel_calls_are_done_in_order_and_their_results_told_to_the_model() 
 }
 
 #[tokio::test]
+async fn whole_calls_are_told_apart_however_they_are_numbered() {
+    let call = |index: Value, id: &str, command: &str| {
+        let input = json!({ "command": command }).to_string();
+        let function = json!({ "name": "bash", "arguments": input });
+        json!({ "index": index, "id": id, "type": "function", "function": function })
+    };
+    let first = |index: Value| call(index, "a", "echo one");
+    let second = |index: Value| call(index, "b", "echo two");
+    let null = Value::Null;
+    for deltas in [
+        vec![
+            json!({ "tool_calls": [first(json!(0))] }),
+            json!({ "tool_calls": [second(json!(0))] }),
+        ],
+        vec![json!({ "tool_calls": [first(json!(0)), second(json!(0))] })],
+        vec![json!({ "tool_calls": [first(null.clone()), second(null)] })],
+    ] {
+        let server = Scripted::start(vec![completion(&deltas, "tool_calls"), says("done")]).await;
+        let parts = chat(&open_ai(&server), "do it", Some(Shell::new())).await;
+        let commands: Vec<_> = parts
+            .iter()
+            .filter(|part| part["type"] == "tool-input-available")
+            .map(|part| (&part["toolCallId"], &part["input"]["command"]))
+            .collect();
+        let wanted = [(&json!("a"), &json!("echo one")), (&json!("b"), &json!("echo two"))];
+        assert_eq!(commands, wanted, "{deltas:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_pieces_have_ids_of_their_own_is_one() {
+    let piece = |id: &str, name: Option<&str>, arguments: &str| {
+        let function = json!({ "name": name, "arguments": arguments });
+        json!({ "tool_calls": [{ "index": 0, "id": id, "function": function }] })
+    };
+    let deltas = [
+        piece("a", Some("bash"), "{\"command\":"),
+        piece("b", None, "\"echo"),
+        piece("a", Some("bash"), " one\"}"),
+    ];
+    let server = Scripted::start(vec![completion(&deltas, "tool_calls"), says("done")]).await;
+    let parts = chat(&open_ai(&server), "do it", Some(Shell::new())).await;
+    let inputs: Vec<_> =
+        parts.iter().filter(|part| part["type"] == "tool-input-available").collect();
+    assert_eq!((inputs.len(), &inputs[0]["input"]["command"]), (1, &json!("echo one")));
+}
+
+#[tokio::test]
+async fn an_empty_reason_does_not_end_an_answer() {
+    let piece = |content: &str, reason: &str| {
+        let choice = json!({ "delta": { "content": content }, "finish_reason": reason });
+        format!("data: {}\n\n", json!({ "choices": [choice] }))
+    };
+    let text = piece("Hel", "") + &piece("lo", "") + &piece("", "stop") + "data: [DONE]\n\n";
+    let server = Scripted::start(vec![Canned::Stream(text)]).await;
+    let parts = chat(&open_ai(&server), "hi", None).await;
+    let deltas = parts.iter().filter_map(|part| part["delta"].as_str());
+    assert_eq!(deltas.collect::<String>(), "Hello");
+    assert_eq!(parts.last().unwrap(), &json!({ "type": "finish", "finishReason": "stop" }));
+}
+
+#[tokio::test]
 async fn calls_with_the_same_id_are_told_apart() {
     let same = || calls(&[("call_0", "bash", json!({ "command": "true" }))]);
     let server = Scripted::start(vec![same(), same(), says("done")]).await;
@@ -112,6 +191,10 @@ async fn a_message_of_anthropics_thinks_speaks_and_calls() {
         delta(0, json!({ "type": "thinking_delta", "thinking": "hm" })),
         delta(0, json!({ "type": "signature_delta", "signature": "sig" })),
         stop(0),
+        // One whose words the provider keeps to itself.
+        block(3, json!({ "type": "thinking", "thinking": "", "signature": "" })),
+        delta(3, json!({ "type": "signature_delta", "signature": "other" })),
+        stop(3),
         block(1, json!({ "type": "text", "text": "" })),
         delta(1, json!({ "type": "text_delta", "text": "Let me see." })),
         stop(1),
@@ -151,7 +234,8 @@ async fn a_message_of_anthropics_thinks_speaks_and_calls() {
     assert_eq!(bodies[0]["tools"][0]["input_schema"]["required"][0], "command");
     let turn = &bodies[1]["messages"][1]["content"];
     assert_eq!(turn[0], json!({ "type": "thinking", "thinking": "hm", "signature": "sig" }));
-    assert_eq!(turn[2]["input"], json!({ "command": "echo hi" }));
+    assert_eq!(turn[1], json!({ "type": "thinking", "thinking": "", "signature": "other" }));
+    assert_eq!(turn[3]["input"], json!({ "command": "echo hi" }));
     let result = &bodies[1]["messages"][2]["content"][0];
     assert_eq!((&result["tool_use_id"], &result["is_error"]), (&json!("toolu_1"), &json!(false)));
 }

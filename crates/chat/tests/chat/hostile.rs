@@ -73,6 +73,27 @@ async fn what_makes_no_sense_is_one_error_at_the_end() {
     }
 }
 
+/// Whole, or as much of it as a clip would leave: `chat` looks for all of it, this for the beginning.
+#[tokio::test]
+async fn a_server_that_repeats_the_key_does_not_have_it_told() {
+    let padding = "x".repeat(300 - KEY.len() / 2);
+    for said in [format!("bad key {KEY}"), format!("{padding}{KEY}")] {
+        let error = json!({ "type": "error", "error": { "message": said } });
+        let stream = || Canned::Stream(format!("data: {error}\n\n"));
+        for (provider, answer) in [
+            (Provider::OpenAi, stream()),
+            (Provider::Anthropic, stream()),
+            (Provider::OpenAi, Canned::Status(400, error.to_string())),
+            (Provider::Anthropic, Canned::Status(400, error.to_string())),
+        ] {
+            let parts = told(provider, answer).await;
+            let error = error_text(&parts);
+            assert!(!error.contains(&KEY[..6]), "{error}");
+            assert!(error.contains("bad key [redacted]") || error.contains("xxx"), "{error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn input_without_end_is_given_up() {
     let begin = json!({ "choices": [{ "delta": { "tool_calls": [

@@ -5,6 +5,7 @@ mod mcp;
 pub(crate) mod reserved_keys;
 pub(crate) mod sandboxd;
 pub(crate) mod sessions;
+mod told;
 mod tools;
 mod workspace;
 
@@ -49,6 +50,11 @@ impl Dialect {
         } else {
             Self::Own
         }
+    }
+
+    /// Whether every answer of a path says in a header if its caller has tools.
+    pub(crate) fn tells_of_tools(path: &str) -> bool {
+        tools::tells(path) || path == "/api/chat"
     }
 
     /// The finished answer.

@@ -1,7 +1,7 @@
 //! The process engine with channels that can be cut, as a restarting proxy would cut them.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -20,6 +20,8 @@ pub(crate) struct Breakable {
     /// Imports of [`HELD_ARCHIVE`] wait for it, and then succeed.
     pub(crate) release_import: CancellationToken,
     imported: Mutex<Vec<ImageInfo>>,
+    /// Whether it is asked in vain which images there are, as a Docker that was stopped is.
+    pub(crate) is_away: AtomicBool,
     /// How often all workspaces were listed, which measures each.
     pub(crate) measured: AtomicUsize,
 }
@@ -33,6 +35,7 @@ impl Breakable {
             cut: Mutex::default(),
             release_import: CancellationToken::new(),
             imported: Mutex::default(),
+            is_away: AtomicBool::new(false),
             measured: AtomicUsize::new(0),
         })
     }
@@ -121,7 +124,10 @@ impl Engine for Breakable {
     }
 
     async fn images(&self) -> Result<Vec<ImageInfo>, EngineError> {
-        Ok(self.imported.lock().unwrap().clone())
+        match self.is_away.load(Ordering::SeqCst) {
+            true => Err(EngineError::Unavailable("it is away".to_owned())),
+            false => Ok(self.imported.lock().unwrap().clone()),
+        }
     }
 
     async fn import_image(

@@ -1,5 +1,6 @@
 //! MCP beside the tools' own routes: whose a sandbox is, when it ends, and what switches MCP off.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -96,6 +97,70 @@ async fn a_session_that_makes_room_takes_its_own_sandbox_along() {
     let again = begun(named).await;
     assert_eq!(bash(&world, &token, &again, "echo there").await, "there\n");
     assert_eq!(world.api.sandboxes().await.unwrap().len(), 1, "the one with a name was kept");
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_answer_is_a_failure_that_the_model_sees() {
+    let (world, _file) = world("", &[]).await;
+    let session = begun(initialize(&world, &world.token)).await;
+    world.engine.is_away.store(true, Ordering::SeqCst);
+    let params = json!({ "name": "bash", "arguments": { "command": "true" } });
+    let call = post(&world, &world.token, "tools/call", params);
+    let call = call.header("mcp-session-id", &session).send().await.unwrap();
+    let answer: Value = call.json().await.unwrap();
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let why = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(why.contains("does not answer: it is away"), "{answer}");
+    world.engine.is_away.store(false, Ordering::SeqCst);
+    assert_eq!(bash(&world, &world.token, &session, "echo back").await, "back\n");
+}
+
+#[tokio::test]
+async fn the_rest_of_a_batch_is_not_done_once_its_session_has_ended() {
+    let (world, _file) = world("", &[]).await;
+    let params = json!({ "protocolVersion": "2025-03-26", "capabilities": {},
+        "clientInfo": { "name": "raw", "version": "1" } });
+    let session = begun(post(&world, &world.token, "initialize", params)).await;
+    let marks = tempfile::tempdir().unwrap();
+    let (first, second) = (marks.path().join("first"), marks.path().join("second"));
+    let call = |id: u64, command: String| {
+        let params = json!({ "name": "bash", "arguments": { "command": command } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let batch = json!([
+        call(1, format!("touch {}; sleep 600", first.display())),
+        call(2, format!("touch {}", second.display())),
+    ]);
+    let batch = world.open("POST", "/mcp").bearer_auth(&world.token).body(batch.to_string());
+    let batch = tokio::spawn(batch.header("mcp-session-id", &session).send());
+    wait_for("the first call to run", LIMIT, || async { first.exists() }).await.unwrap();
+    let end = world.open("DELETE", "/mcp").bearer_auth(&world.token);
+    let end = end.header("mcp-session-id", &session).send().await.unwrap();
+    assert_eq!(end.status(), 200);
+    let answers: Value = batch.await.unwrap().unwrap().json().await.unwrap();
+    assert_eq!(answers[1]["error"]["code"], -32000, "{answers}");
+    assert!(!second.exists());
+    assert!(world.api.sandboxes().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_for_whose_answer_there_is_no_stream_is_not_begun() {
+    let world = World::with(&[("server.max_streams", "1")]).await;
+    let session = begun(initialize(&world, &world.token)).await;
+    let streamed = |command: &str| {
+        let params = json!({ "name": "bash", "arguments": { "command": command } });
+        let request = post(&world, &world.token, "tools/call", params);
+        request.header("mcp-session-id", &session).header("accept", "text/event-stream")
+    };
+    let only = world.api.request("GET", "/v1/events").send().await.unwrap();
+    assert_eq!(only.status(), 200);
+    for _ in 0..8 {
+        assert_eq!(refused(streamed("true")).await, code(503, "too_many_streams"));
+    }
+    let metrics = world.api.request("GET", "/metrics").send().await.unwrap();
+    let text = metrics.text().await.unwrap();
+    assert!(!text.contains("sandbank_tool_calls_total{"), "{text}");
+    drop(only);
 }
 
 #[tokio::test]

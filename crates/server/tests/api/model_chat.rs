@@ -1,6 +1,7 @@
 //! `/api/chat` with a model's server that plays a script: whose chat it is, when there are tools, what waits for a person, and how
 //! it ends with the server.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -242,6 +243,18 @@ async fn each_closed_gate_takes_the_tools_from_a_chat_and_its_header_says_so() {
 }
 
 #[tokio::test]
+async fn an_engine_that_does_not_answer_takes_the_tools_from_a_chat() {
+    let model = Model::says("I have no shell").await;
+    let chats = Chats::with(&model, "enabled = true", "", &[ON]).await;
+    chats.world.engine.is_away.store(true, Ordering::SeqCst);
+    let parts = Parts::of(chats.say("c", "/bash echo done")).await;
+    assert_eq!(header(&parts.response), "0");
+    let rest = parts.rest().await;
+    assert_eq!(rest.last().unwrap()["type"], "finish", "{rest:?}");
+    assert_eq!(model.offered(), [false]);
+}
+
+#[tokio::test]
 async fn a_call_that_waits_for_a_person_is_a_part_that_says_how_it_ended() {
     let model = Model::says("hi").await;
     let tools = "enabled = true\n[[app.bash_tools.approvals.rules]]\naction = \"ask\"\n\
@@ -270,8 +283,29 @@ async fn a_call_that_waits_for_a_person_is_a_part_that_says_how_it_ended() {
     }
 }
 
+#[tokio::test]
+async fn a_call_that_was_allowed_says_so_also_where_it_cannot_be_made() {
+    let model = Model::says("hi").await;
+    let tools = "enabled = true\nproject_root = \"/no/such/directory\"\n\
+                 [[app.bash_tools.approvals.rules]]\naction = \"ask\"\ncommand = \"touch\"";
+    let chats = Chats::with(&model, tools, "", &[ON]).await;
+    let mut parts = Parts::of(chats.say("c", "/bash touch x")).await;
+    let asked = parts.until(kind("data-approval")).await;
+    let path = format!("/api/tools/approvals/{}", asked["data"]["approvalId"].as_str().unwrap());
+    let body = json!({ "decision": "allow", "digest": asked["data"]["digest"] });
+    chats.world.api.call("POST", &path, Some(body)).await.unwrap();
+    let rest = parts.rest().await;
+    assert_eq!(
+        (&rest[0]["id"], &rest[0]["data"]["status"]),
+        (&asked["id"], &json!("allowed")),
+        "{rest:?}"
+    );
+    assert_eq!(rest[1]["type"], "tool-output-error", "{rest:?}");
+    assert!(rest[1]["errorText"].as_str().unwrap().contains("/no/such/directory"), "{rest:?}");
+}
+
 /// Processes of this machine that sleep for so long.
-fn sleeping(seconds: &str) -> usize {
+pub(crate) fn sleeping(seconds: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let wanted = format!("sleep\0{seconds}\0");
     let is_it = |path: std::path::PathBuf| {

@@ -1,5 +1,6 @@
 //! The tools over HTTP: the gates before them, their schemas, and what a command's output becomes.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -137,6 +138,32 @@ async fn each_gate_that_is_closed_alone_takes_the_tools_away() {
 }
 
 #[tokio::test]
+async fn an_engine_that_does_not_answer_takes_the_tools_away_and_they_come_back_with_it() {
+    let tools = Tools::start().await;
+    tools.world.engine.is_away.store(true, Ordering::SeqCst);
+    let (list, header) = tools.listed().await;
+    assert_eq!((&list["enabled"], header.as_str()), (&json!(false), "0"));
+    assert_eq!((&list["code"], &list["tools"]), (&json!("tools_unavailable"), &json!([])));
+    assert!(list["reason"].as_str().unwrap().contains("does not answer: it is away"), "{list}");
+    for call in ["bash", "bash?stream=ndjson"] {
+        let call = tools.post(call, &json!({ "command": "true" })).send().await.unwrap();
+        assert!(call.headers().contains_key("retry-after"));
+        assert_eq!(call.status(), 503);
+        let (body, header) = told(call).await;
+        assert_eq!((&body["code"], header.as_str()), (&json!("tools_unavailable"), "0"));
+    }
+    let reset = tools.world.open("DELETE", "/api/tools/session");
+    assert_eq!(refused(reset).await, refusal(503, "tools_unavailable", "0"));
+    tools.world.engine.is_away.store(false, Ordering::SeqCst);
+    wait_for("its word to be asked for again", LIMIT, || async {
+        tools.listed().await.0["enabled"] == true
+    })
+    .await
+    .unwrap();
+    assert_eq!(tools.bash("echo yes").await["stdout"], "yes");
+}
+
+#[tokio::test]
 async fn what_a_client_says_of_itself_opens_nothing() {
     let tools = Tools::start().await;
     let input = json!({ "command": "echo yes" });
@@ -155,6 +182,24 @@ async fn what_a_client_says_of_itself_opens_nothing() {
     }
     let elsewhere = tools.post("bash", &input).header("host", "evil.example");
     assert_eq!(refused(elsewhere).await, refusal(421, "host_not_allowed", "0"));
+}
+
+#[tokio::test]
+async fn what_has_nothing_to_do_with_a_callers_tools_does_not_speak_of_them() {
+    let tools = Tools::start().await;
+    for (method, path, status) in [
+        ("GET", "/api/tools/approvals", 200),
+        ("GET", "/api/tools/approvals/ta1", 404),
+        ("POST", "/api/tools/approvals/ta1", 400),
+        ("GET", "/api/chat/c/stream", 204),
+    ] {
+        for request in [tools.world.open(method, path), tools.world.api.request(method, path)] {
+            let response = request.send().await.unwrap();
+            assert!([401, status].contains(&response.status().as_u16()), "{method} {path}");
+            let header = response.headers().get("x-remcochat-bash-tools-enabled");
+            assert_eq!(header, None, "{method} {path}");
+        }
+    }
 }
 
 #[tokio::test]

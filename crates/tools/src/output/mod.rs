@@ -21,7 +21,8 @@ use tail::Tail;
 pub const RUNNING: i32 = -1;
 /// What one has whose time was over.
 pub const TIMED_OUT: i32 = 124;
-/// What one has that whoever called it did not want any more.
+/// What one has that was not wanted any more. A caller who hangs up does not see it; one who waits
+/// when the server ends does.
 pub const ABORTED: i32 = 130;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

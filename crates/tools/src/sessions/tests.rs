@@ -1,6 +1,6 @@
 //! Who has a sandbox, for how long, and when it is filled; with sandboxes that are only names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 use super::*;
+use crate::limits::UPDATE_INTERVAL;
 use crate::{Command, Opened};
 
 /// Sandboxes that are only names; what happens to them is written down.
@@ -17,7 +18,11 @@ struct Book {
     /// Sessions that have one, with whether its marker is there.
     living: Lock<HashMap<String, Arc<AtomicBool>>>,
     opening: AtomicUsize,
+    /// The most that lived at a time.
+    peak: AtomicUsize,
     takes: Duration,
+    /// How much longer it takes to end one.
+    lingers: Duration,
 }
 
 impl Book {
@@ -103,7 +108,9 @@ impl Provider for Arc<Book> {
         let (marked, created) = {
             let mut living = self.living.lock().unwrap();
             let created = !living.contains_key(session);
-            (living.entry(session.to_owned()).or_default().clone(), created)
+            let marked = living.entry(session.to_owned()).or_default().clone();
+            self.peak.fetch_max(living.len(), Ordering::SeqCst);
+            (marked, created)
         };
         if created {
             self.note(format!("made {session}"));
@@ -117,7 +124,7 @@ impl Provider for Arc<Book> {
     }
 
     async fn close(&self, session: &str) -> Result<(), ToolError> {
-        tokio::time::sleep(self.takes).await;
+        tokio::time::sleep(self.takes + self.lingers).await;
         if self.living.lock().unwrap().remove(session).is_some() {
             self.note(format!("ended {session}"));
         }
@@ -146,6 +153,22 @@ impl Seed for Filler {
         }
         self.failures.store(left - 1, Ordering::SeqCst);
         Err(ToolError::Unavailable("the repository does not answer".into()))
+    }
+}
+
+/// Never comes to an end.
+struct Endless;
+
+#[async_trait]
+impl Seed for Endless {
+    async fn fill(&self, _: &dyn Sandbox, _: Progress<'_>) -> Result<(), ToolError> {
+        std::future::pending().await
+    }
+}
+
+impl Sessions {
+    async fn get(self: &Arc<Self>, session: &str) -> Result<InUse, ToolError> {
+        self.get_telling(session, &|_| {}).await
     }
 }
 
@@ -194,6 +217,95 @@ async fn the_one_used_least_makes_room_and_a_busy_one_never_does() {
     waiting.await.unwrap().unwrap();
     assert_eq!(book.living(), ["c", "d"]);
     drop(c);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_never_more_than_allowed_also_while_one_makes_room_or_is_reset() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    drop(sessions.get("b").await.unwrap());
+    let calls = ["c", "c", "c", "d", "c"].map(|session| sessions.get(session));
+    let got = futures_util::future::join_all(calls).await;
+    assert!(got.iter().all(Result::is_ok));
+    drop(got);
+    assert_eq!(book.living(), ["c", "d"]);
+    let (reset, got) = tokio::join!(sessions.reset("c"), async {
+        tokio::task::yield_now().await;
+        sessions.get("e").await.map(drop)
+    });
+    reset.unwrap();
+    got.unwrap();
+    assert_eq!(book.living(), ["d", "e"], "the one that was reset made the room");
+    assert_eq!(book.peak.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_has_another_sandbox_than_before_is_told_once_unless_it_asked_for_it() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    // As a call that is told does.
+    let is_news = async |session: &str| {
+        let held = sessions.get(session).await.unwrap();
+        let is_news = held.is_news();
+        held.set_told();
+        is_news
+    };
+    for session in ["a", "b", "c"] {
+        assert!(!is_news(session).await, "it has none before");
+    }
+    assert!(is_news("a").await, "it made room");
+    assert!(!is_news("a").await, "it was told");
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    assert!(is_news("a").await, "nobody used it for long");
+    book.living.lock().unwrap().clear();
+    assert!(is_news("a").await, "it ended by itself");
+    sessions.reset("a").await.unwrap();
+    sessions.reset("b").await.unwrap();
+    assert!(!is_news("a").await && !is_news("b").await, "that is what they asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_makes_room_for_a_sandbox_that_is_opened_ahead() {
+    let book = book();
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    sessions.prewarm("b");
+    sessions.prewarm("c");
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(book.events(), ["made a", "made b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_with_fewer_allowed_all_that_are_too_many_make_room() {
+    let book = book();
+    for session in ["a", "b", "c", "d", "e"] {
+        book.living.lock().unwrap().insert(session.to_owned(), Arc::default());
+    }
+    let sessions = sessions(&book, None);
+    let busy = sessions.get("a").await.unwrap();
+    drop(sessions.get("new").await.unwrap());
+    assert_eq!(book.living(), ["a", "new"]);
+    drop(busy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_sandbox_that_does_not_end_is_told_so() {
+    let book = Arc::new(Book { lingers: Duration::from_secs(40), ..Book::default() });
+    let sessions = sessions(&book, None);
+    drop(sessions.get("a").await.unwrap());
+    drop(sessions.get("b").await.unwrap());
+    let ending = tokio::spawn({
+        let sessions = sessions.clone();
+        async move { sessions.reset("a").await }
+    });
+    tokio::task::yield_now().await;
+    let refused = async |session| sessions.get(session).await.err().unwrap().to_string();
+    let (own, other) = tokio::join!(refused("a"), refused("c"));
+    assert!(own.contains("that this session had is still being ended"), "{own}");
+    assert!(other.contains("that makes room for this session is still being ended"), "{other}");
+    ending.await.unwrap().unwrap();
+    drop(sessions.get("a").await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,6 +416,38 @@ async fn two_resets_of_a_session_that_is_being_filled_end_nothing_that_comes_aft
     again(&sessions).await.unwrap().unwrap();
     first.await.unwrap().unwrap();
     assert_eq!(book.living(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_does_not_wait_for_a_workspace_that_is_being_filled() {
+    let book = book();
+    let sessions = sessions(&book, Some(Arc::new(Endless)));
+    let filling = tokio::spawn({
+        let sessions = sessions.clone();
+        async move { sessions.get("a").await.map(drop) }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(book.living(), ["a"]);
+    let reset = tokio::time::timeout(Duration::from_secs(1), sessions.reset("a"));
+    reset.await.expect("it waits for nothing").unwrap();
+    assert!(book.living().is_empty());
+    let error = filling.await.unwrap().unwrap_err();
+    assert!(
+        error.to_string().contains("was reset while its workspace was being filled"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn filling_that_takes_too_long_is_given_up_and_leaves_nothing() {
+    let book = book();
+    let sessions = sessions(&book, Some(Arc::new(Endless)));
+    let (begin, most) = (Instant::now(), Config::default().sandbox.timeout);
+    let error = sessions.get("a").await.err().unwrap();
+    assert!(error.to_string().contains("took longer than 900 s"), "{error}");
+    assert!(matches!(error, ToolError::Unavailable(_)));
+    assert!(begin.elapsed() >= most && begin.elapsed() < most + Duration::from_secs(60));
+    assert!(book.living().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,8 +11,8 @@ use crate::limits::{KILL_PATIENCE, TIMEOUT_MARGIN};
 use crate::output::{ABORTED, Collected, Pace, Stream, TIMED_OUT};
 use crate::{Command, Ending, Piece, Sandbox, ToolError, Update};
 
-/// What is said of a command that its caller did not want any more, in the place of its errors.
-const WORDS_OF_ABORT: &str = "Command aborted by the caller.";
+/// What is said of a command that is not wanted any more, in the place of its errors.
+const WORDS_OF_ABORT: &str = "Command aborted.";
 
 pub(super) struct Run<'a> {
     pub(super) timeout: Duration,
@@ -95,12 +95,8 @@ impl Run<'_> {
         }
     }
 
-    /// Left out where nobody has taken the ones before: the next one says all that this one would.
     fn update(&self, output: &Collected, pace: &mut Pace) {
-        let sent = match output.progress() {
-            Some(view) => self.updates.try_send(Update::Progress(view)).is_ok(),
-            None => true,
-        };
+        let sent = offer(self.updates, || output.progress());
         pace.updated(output.kept(), Instant::now(), sent);
     }
 
@@ -111,6 +107,16 @@ impl Run<'_> {
             () = self.updates.closed() => {}
         }
     }
+}
+
+/// Left out where nobody has taken the ones before: the next one says all that this one would. Then it
+/// is not even made, which costs as much as it shows.
+fn offer(updates: &Sender<Update>, view: impl FnOnce() -> Option<Value>) -> bool {
+    let Ok(place) = updates.try_reserve() else { return false };
+    if let Some(view) = view() {
+        place.send(Update::Progress(view));
+    }
+    true
 }
 
 /// Until it is gone with all that it started, within bounds.
@@ -124,5 +130,23 @@ async fn kill(command: &mut dyn Command) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "a command was not killed"),
         Err(_) => tracing::warn!("a command that was killed has not ended yet"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn an_update_that_nobody_has_room_for_is_not_made() {
+        let (updates, mut taken) = mpsc::channel(1);
+        assert!(offer(&updates, || None), "there was nothing to tell");
+        assert!(offer(&updates, || Some(json!(1))));
+        assert!(!offer(&updates, || panic!("it is made in vain")));
+        assert_eq!(taken.try_recv(), Ok(Update::Progress(json!(1))));
+        assert!(offer(&updates, || Some(json!(2))));
     }
 }

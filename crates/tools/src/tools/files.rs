@@ -40,11 +40,12 @@ pub(super) async fn edit(sandbox: &dyn Sandbox, input: &Input) -> Result<Value, 
         }
         _ => {}
     }
-    let edited = content.replace(old, new);
-    if edited.len() > MAX_CONTENT_CHARS {
+    // Before the text is made: a short call can ask for more than there is memory.
+    let rest = content.len() - found * old.len();
+    if found.saturating_mul(new.len()).saturating_add(rest) > MAX_CONTENT_CHARS {
         return Err(ToolError::InvalidInput(format!("{path} would become too long")));
     }
-    sandbox.write_file(path, edited.into()).await?;
+    sandbox.write_file(path, content.replace(old, new).into()).await?;
     Ok(json!({ "success": true, "replaced": found }))
 }
 

@@ -2,11 +2,13 @@
 
 mod bash;
 mod files;
+mod notice;
 mod schema;
 mod table;
 mod url;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -22,6 +24,7 @@ use crate::service::Shared;
 use crate::sessions::InUse;
 use crate::{Tool, ToolError, Toolbox, Update, Updates};
 use bash::Run;
+use notice::with_notice;
 use schema::Input;
 pub use table::Surface;
 use table::{Entry, TABLE, Which};
@@ -134,15 +137,20 @@ impl Job {
     }
 
     async fn result(&self) -> Result<Value, ToolError> {
+        let is_asked = AtomicBool::new(false);
         let call = Call {
             session: &self.session,
             tool: self.entry.name,
             input: self.input.value(),
             waiting: &|question| {
+                is_asked.store(true, Ordering::Relaxed);
                 let _ = self.updates.try_send(Update::Asked(question));
             },
         };
         self.while_wanted(self.shared.approver.allow(&call)).await?;
+        if is_asked.load(Ordering::Relaxed) {
+            let _ = self.updates.try_send(Update::Allowed);
+        }
         match self.entry.which {
             // It has something to tell where it is cancelled.
             Which::Bash => self.bash().await,
@@ -164,7 +172,7 @@ impl Job {
         }
         let held = self.while_wanted(self.sandbox()).await?;
         let run = Run { timeout: config.timeout, updates: &self.updates, cancel: &self.cancel };
-        run.run(&*held.sandbox, &script, output).await
+        self.noted(&held, run.run(&*held.sandbox, &script, output).await)
     }
 
     async fn sandbox(&self) -> Result<InUse, ToolError> {
@@ -177,7 +185,7 @@ impl Job {
     async fn with_files(&self, which: Which) -> Result<Value, ToolError> {
         let held = self.sandbox().await?;
         let (sandbox, input) = (&*held.sandbox, &self.input);
-        match which {
+        let result = match which {
             Which::ReadFile => files::read(sandbox, input).await,
             Which::WriteFile => files::write(sandbox, input).await,
             Which::EditFile => files::edit(sandbox, input).await,
@@ -185,7 +193,20 @@ impl Job {
             Which::ListFiles => files::list(sandbox, input).await,
             Which::Search => files::search(sandbox, input).await,
             Which::Bash => unreachable!("it has a way of its own"),
+        };
+        self.noted(&held, result)
+    }
+
+    /// With a word on the sandbox, where it is not the one that the session had; once, to who hears it.
+    fn noted(&self, held: &InUse, result: Result<Value, ToolError>) -> Result<Value, ToolError> {
+        if !held.is_news() {
+            return result;
         }
+        let (result, has_notice) = with_notice(result);
+        if has_notice && !self.updates.is_closed() && !self.cancel.is_cancelled() {
+            held.set_told();
+        }
+        result
     }
 
     async fn while_wanted<T>(

@@ -29,6 +29,8 @@ struct Stage {
     starting: Duration,
     /// Whether nobody can follow it any more after what it says.
     breaks: bool,
+    /// What every file has.
+    file: Option<Bytes>,
 }
 
 struct Actor {
@@ -83,7 +85,7 @@ impl Sandbox for Arc<Stage> {
     }
 
     async fn read_file(&self, _: &str, _: u64) -> Result<Bytes, ToolError> {
-        Ok(Bytes::from_static(b"one two one"))
+        Ok(self.file.clone().unwrap_or(Bytes::from_static(b"one two one")))
     }
 
     async fn write_file(&self, _: &str, content: Bytes) -> Result<(), ToolError> {
@@ -186,7 +188,7 @@ async fn an_abort_is_told_apart_from_a_timeout() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     cancel.cancel();
     let wanted = json!({
-        "stdout": "begun", "stderr": "Command aborted by the caller.", "exitCode": 130,
+        "stdout": "begun", "stderr": "Command aborted.", "exitCode": 130,
         "untrusted": true,
     });
     assert_eq!(last(&mut updates).await, Ok(wanted));
@@ -277,6 +279,23 @@ async fn an_edit_needs_a_text_that_is_there_once_or_all_of_them() {
     assert_eq!(all["replaced"], 2);
 }
 
+/// The text would have a tebibyte: where it is made, this test is killed.
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_would_become_too_long_is_refused_before_its_text_is_made() {
+    let file = Some(Bytes::from("x".repeat(1 << 20)));
+    let (stage, toolbox) = on(Stage { file, ..Stage::default() });
+    let edit = |new: String| {
+        let input = json!({ "path": "f", "old": "x", "new": new, "all": true });
+        toolbox.run("editFile", input, CancellationToken::new())
+    };
+    for new in ["y".repeat(1 << 20), "12345".to_owned()] {
+        let error = edit(new).await.unwrap_err();
+        assert_eq!(error, ToolError::InvalidInput("f would become too long".into()));
+    }
+    assert!(stage.script.lock().unwrap().is_empty(), "nothing was written");
+    assert_eq!(edit("1234".to_owned()).await.unwrap()["replaced"], 1 << 20);
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_mcp_is_offered_all_of_them() {
     let (stage, all) = stage(Vec::new());
@@ -316,4 +335,27 @@ async fn every_call_is_approved_before_it_is_made() {
     assert!(stage.script.lock().unwrap().is_empty());
     let read = toolbox.run("readFile", json!({ "path": "f" }), CancellationToken::new()).await;
     assert_eq!(read.unwrap()["content"], "one two one");
+}
+
+/// Says yes to whatever is asked.
+struct Kind;
+
+#[async_trait]
+impl Approver for Kind {
+    async fn allow(&self, call: &Call<'_>) -> Result<(), ToolError> {
+        (call.waiting)(json!({ "approval_id": "ta1" }));
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_asked_about_is_told_that_it_was_allowed_before_anything_else() {
+    let provider = Arc::new(Arc::new(Stage::default()));
+    let tools = Tools::with(Config::default(), provider, None, Arc::new(Kind));
+    let toolbox = tools.toolbox("s", Surface::Http, None).unwrap();
+    let input = json!({ "path": "f" });
+    let mut updates = toolbox.call("readFile", input, CancellationToken::new()).await.unwrap();
+    assert!(matches!(updates.recv().await, Some(Update::Asked(_))));
+    assert_eq!(updates.recv().await, Some(Update::Allowed));
+    assert!(matches!(updates.recv().await, Some(Update::Done(_))));
 }

@@ -112,14 +112,7 @@ fn job(model: &Model, request: ChatRequest, toolbox: Option<Arc<dyn Toolbox>>) -
 async fn converse(app: App, model: Arc<Model>, job: Job, out: mpsc::Sender<sandbank_chat::Part>) {
     let cancel = CancellationToken::new();
     let work = run(&model, job, out, cancel.clone());
-    tokio::pin!(work);
-    tokio::select! {
-        () = &mut work => {}
-        () = app.shutdown().draining() => {
-            cancel.cancel();
-            work.await;
-        }
-    }
+    app.shutdown().cancelling(&cancel, work).await;
 }
 
 fn switched_off() -> ApiError {

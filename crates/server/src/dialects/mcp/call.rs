@@ -60,6 +60,7 @@ pub(super) async fn run(app: App, call: Call, asked: Asked, out: mpsc::Sender<Va
                     let line = content::question(&question);
                     let _ = steps.urgent(Some(line)).map(|step| out.try_send(step));
                 }
+                Update::Allowed => {}
                 Update::Done(output) => return Ok(output),
                 Update::Failed(error) => return Err(error),
             }

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 /// The result of `tools/call`.
 pub(super) fn result(output: Value) -> Value {
-    let mut result = json!({
-        "content": [{ "type": "text", "text": text(&output) }],
-        "isError": false,
-    });
+    let block = |text: &str| json!({ "type": "text", "text": text });
+    // What the server has to say does not stand among the words of a program.
+    let notice = output.get("notice").and_then(Value::as_str).map(block);
+    let content: Vec<Value> = notice.into_iter().chain([block(&text(&output))]).collect();
+    let mut result = json!({ "content": content, "isError": false });
     if output.is_object() {
         result["structuredContent"] = output;
     }
@@ -106,6 +107,13 @@ mod tests {
         assert_eq!(shown(json!({ "success": true })), r#"{"success":true}"#);
         let result = result(json!({ "success": true }));
         assert_eq!(result["structuredContent"], json!({ "success": true }));
+    }
+
+    #[test]
+    fn a_notice_is_a_text_of_its_own_before_what_programs_said() {
+        let result = result(json!({ "stdout": "a\n", "exitCode": 0, "notice": "It is new." }));
+        let block = |text: &str| json!({ "type": "text", "text": text });
+        assert_eq!(result["content"], json!([block("It is new."), block("a\n")]));
     }
 
     #[test]

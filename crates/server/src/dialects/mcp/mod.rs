@@ -12,13 +12,12 @@ mod rpc;
 mod sessions;
 mod version;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use sandbank_tools::Surface;
 use serde::Deserialize;
@@ -27,14 +26,13 @@ use tokio::sync::mpsc;
 use utoipa::IntoParams;
 use utoipa_axum::routes;
 
+use super::told::{self, EVENTS, SILENT_EVENT};
 use super::tools::{self, OWNED};
 use crate::app::App;
 use crate::auth::{Access, Caller, Scope};
 use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{Query, read_whole};
-use crate::limits::{
-    HEARTBEAT, MAX_MCP_BATCH, MAX_MCP_BYTES, MAX_MCP_SANDBOX_NAME_BYTES, MCP_EVENTS,
-};
+use crate::limits::{MAX_MCP_BATCH, MAX_MCP_BYTES, MAX_MCP_SANDBOX_NAME_BYTES, MCP_EVENTS};
 use crate::reply::Reply;
 use crate::request::{Carried, random_id};
 use crate::routes::Routes;
@@ -204,10 +202,12 @@ async fn single(
         }
         Message::Request(request) if request.method == "tools/call" => {
             let id = request.id.clone();
-            match start(app, session, request) {
-                Err(error) => Ok(Reply(answer(&id, Err(error))).into_response()),
-                Ok(told) if events => Ok(stream_of(told, app.streams().open()?)),
-                Ok(told) => Ok(Reply(last(told, &id).await).into_response()),
+            // Before anything is begun.
+            let permit = if events { Some(app.streams().open()?) } else { None };
+            match (start(app, session, request), permit) {
+                (Err(error), _) => Ok(Reply(answer(&id, Err(error))).into_response()),
+                (Ok(told), Some(permit)) => Ok(stream_of(told, permit)),
+                (Ok(told), None) => Ok(Reply(last(told, &id).await).into_response()),
             }
         }
         Message::Request(request) => {
@@ -264,7 +264,8 @@ fn start(
 ) -> Result<mpsc::Receiver<Value>, RpcError> {
     let asked = Asked::read(request.id, request.params)?;
     let call = session.call(&asked.id).ok_or_else(|| {
-        RpcError::new(UNAVAILABLE, "the id is in use, or too many calls of this session run")
+        let why = "the id is in use, too many calls of this session run, or it has ended";
+        RpcError::new(UNAVAILABLE, why)
     })?;
     let (out, told) = mpsc::channel(MCP_EVENTS);
     let work = call::run(app.clone(), call, asked, out);
@@ -280,14 +281,11 @@ async fn last(mut told: mpsc::Receiver<Value>, id: &Value) -> Value {
     last.filter(|message| message.get("id").is_some()).unwrap_or_else(|| call::cancelled(id))
 }
 
-fn stream_of(told: mpsc::Receiver<Value>, permit: StreamPermit) -> Response {
-    let events = stream::unfold((told, permit), |(mut told, permit)| async move {
-        let message = told.recv().await?;
-        let event = Event::default().event("message").data(message.to_string());
-        Some((Ok::<_, Infallible>(event), (told, permit)))
-    });
-    let beat = KeepAlive::new().interval(HEARTBEAT).text("heartbeat");
-    Sse::new(events).keep_alive(beat).into_response()
+fn stream_of(mut told: mpsc::Receiver<Value>, permit: StreamPermit) -> Response {
+    let messages = stream::poll_fn(move |context| told.poll_recv(context));
+    let events =
+        messages.map(|message| Bytes::from(format!("event: message\ndata: {message}\n\n")));
+    told::answer(EVENTS, SILENT_EVENT, events, permit)
 }
 
 fn refused(status: StatusCode, answer: &Value) -> Response {
@@ -297,11 +295,7 @@ fn refused(status: StatusCode, answer: &Value) -> Response {
 }
 
 fn wants_events(headers: &HeaderMap) -> bool {
-    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepts.flat_map(|value| value.split(',')).any(|kind| {
-        let name = kind.split(';').next().unwrap_or_default().trim();
-        name.eq_ignore_ascii_case("text/event-stream")
-    })
+    told::accepted(headers).any(|kind| kind == "text/event-stream")
 }
 
 fn session_id(headers: &HeaderMap) -> ApiResult<&str> {

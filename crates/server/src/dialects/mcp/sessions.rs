@@ -32,6 +32,8 @@ pub(super) struct Session {
 
 struct State {
     last: Instant,
+    /// No call begins any more: what still comes, as the rest of a batch, finds nothing to be done in.
+    ended: bool,
     /// By the id of the request, as JSON.
     calls: HashMap<String, CancellationToken>,
 }
@@ -53,7 +55,8 @@ impl McpSessions {
     /// Forgets those that nobody used for long, and gives them.
     pub(super) fn expired(&self) -> Vec<Arc<Session>> {
         let mut sessions = self.lock();
-        sessions.extract_if(|_, session| session.is_over()).map(|(_, session)| session).collect()
+        let over = sessions.extract_if(|_, session| session.is_over());
+        over.map(|(_, session)| session).inspect(|session| session.end()).collect()
     }
 
     /// In the place of the one that this caller has not used for longest, if need be, which is given,
@@ -70,9 +73,9 @@ impl McpSessions {
             let idle = sessions.values().filter(|session| session.caller == caller);
             let idle = idle.filter_map(|session| Some((session.idle_since()?, session.id.clone())));
             let (_, id) = idle.min().ok_or(Full)?;
-            evicted = sessions.remove(&id);
+            evicted = sessions.remove(&id).inspect(|session| session.end());
         }
-        let state = State { last: Instant::now(), calls: HashMap::new() };
+        let state = State { last: Instant::now(), ended: false, calls: HashMap::new() };
         let session = Arc::new(Session {
             id: format!("{}{}", random_id(), random_id()),
             caller,
@@ -101,7 +104,7 @@ impl McpSessions {
     pub(super) fn end(&self, id: &str, caller: &str) -> Option<Arc<Session>> {
         let session = self.find(id, caller)?;
         self.lock().remove(id);
-        session.state().calls.values().for_each(CancellationToken::cancel);
+        session.end();
         Some(session)
     }
 
@@ -130,11 +133,17 @@ impl Session {
         self.idle_since().is_some_and(|last| last.elapsed() >= MCP_SESSION_IDLE)
     }
 
-    /// None where the same id is in use, or too many are.
+    fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        state.calls.values().for_each(CancellationToken::cancel);
+    }
+
+    /// None where the same id is in use, or too many are, or the session has ended.
     pub(super) fn call(self: &Arc<Self>, id: &Value) -> Option<Call> {
         let (id, cancel) = (id.to_string(), CancellationToken::new());
         let mut state = self.state();
-        if state.calls.len() >= MAX_MCP_CALLS || state.calls.contains_key(&id) {
+        if state.ended || state.calls.len() >= MAX_MCP_CALLS || state.calls.contains_key(&id) {
             return None;
         }
         state.calls.insert(id.clone(), cancel.clone());
@@ -243,6 +252,7 @@ mod tests {
         // Whoever ends its sandbox is told of it once.
         let expired: Vec<_> = sessions.expired().iter().map(|session| session.id.clone()).collect();
         assert_eq!(expired, [id]);
+        assert!(session.call(&json!(2)).is_none(), "its sandbox is ended");
         assert!(sessions.expired().is_empty() && !sessions.shares("x"));
     }
 
@@ -263,6 +273,7 @@ mod tests {
         assert!(sessions.find(&other, "other").is_some());
         assert!(sessions.find(&first.id, "a").is_some(), "it is busy");
         assert!(sessions.find(&second.id, "a").is_none(), "it was used least");
+        assert!(second.call(&json!(1)).is_none(), "its sandbox is ended");
         drop(call);
     }
 
@@ -280,5 +291,6 @@ mod tests {
         assert!(session.call(&json!(1)).is_some());
         sessions.end(&session.id, "a").unwrap();
         assert!(text.cancel.is_cancelled());
+        assert!(session.call(&json!(2)).is_none(), "the session has ended");
     }
 }

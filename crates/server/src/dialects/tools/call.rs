@@ -2,16 +2,19 @@
 
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, header};
+use http::HeaderMap;
+use sandbank_orchestrator::OrchestratorError;
+use sandbank_tools::ToolError;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
 use super::admission::Asking;
-use super::stream::{self, Form};
+use super::stream::{self, Form, Telling};
 use super::{enabled, error};
 use crate::app::App;
+use crate::dialects::told::accepted;
 use crate::error::{ApiError, ApiResult, ErrorBody};
 use crate::extract::{Once, Query, Segments};
 use crate::reply::Reply;
@@ -26,7 +29,8 @@ pub(super) struct CallQuery {
 
 /// Call a tool. The body is its input and the answer its result. With `stream` there are records
 /// with a `type` each: `preparing` with a `message` while a new sandbox is filled, `progress` with
-/// the whole `output` as far as it is known, then `done`, or `failed` with `error` and `code`. A client that leaves ends the call, and what it started is killed.
+/// the whole `output` as far as it is known, then `done`, or `failed` with `error` and `code`. A client that leaves ends the call, and so does the end of the
+/// server; what it started is killed.
 #[utoipa::path(post, path = "/api/tools/{name}", tag = "tools", request_body = Object,
     params(("name" = String, Path), CallQuery, ("x-sandbank-session" = Option<String>, Header)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -54,14 +58,25 @@ async fn admitted(app: &App, asking: &Asking, request: Request) -> ApiResult<Res
     let cancel = CancellationToken::new();
     match form {
         None => {
-            let result = toolbox.run(&name, input, cancel).await;
-            Ok(Reply(result.map_err(|wrong| error::of(&wrong))?).into_response())
+            let work = toolbox.run(&name, input, cancel.clone());
+            let result = app.shutdown().cancelling(&cancel, work).await;
+            Ok(Reply(result.map_err(|wrong| refusal(&wrong))?).into_response())
         }
         Some(form) => {
             let permit = app.streams().open()?;
-            let updates = toolbox.call(&name, input, cancel).await;
-            Ok(stream::answer(form, updates.map_err(|wrong| error::of(&wrong))?, permit))
+            let updates = toolbox.call(&name, input, cancel.clone()).await;
+            let updates = updates.map_err(|wrong| error::of(&wrong))?;
+            let shutdown = app.shutdown().clone();
+            Ok(stream::answer(Telling { form, updates, cancel, shutdown }, permit))
         }
+    }
+}
+
+/// Nobody but the end of the server cancels a call whose caller still waits.
+fn refusal(error: &ToolError) -> ApiError {
+    match error {
+        ToolError::Cancelled => OrchestratorError::ShuttingDown.into(),
+        other => error::of(other),
     }
 }
 
@@ -74,11 +89,7 @@ fn form(asked: Option<&str>, headers: &HeaderMap) -> ApiResult<Option<Form>> {
         }
         None => {}
     }
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut kinds = accepted
-        .flat_map(|value| value.split(','))
-        .map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
-    Ok(kinds.find_map(|kind| match kind.as_str() {
+    Ok(accepted(headers).find_map(|kind| match kind.as_str() {
         "application/x-ndjson" => Some(Form::Ndjson),
         "text/event-stream" => Some(Form::Sse),
         _ => None,

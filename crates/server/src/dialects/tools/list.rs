@@ -17,7 +17,7 @@ use crate::reply::Reply;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ToolsQuery {
-    /// Also open the session's sandbox ahead of its first use.
+    /// Also open the session's sandbox ahead of its first use, where there is room for it.
     #[serde(default)]
     prewarm: bool,
 }

@@ -1,7 +1,7 @@
 //! The tools of a model over HTTP: one route per tool, and what they are.
 //!
 //! The gates of `sandbank_tools` stand before every call, behind the daemon's own. Every answer
-//! says in a header whether the tools are there for this caller.
+//! but those about approvals says in a header whether the tools are there for this caller.
 
 mod admission;
 mod approvals;
@@ -46,6 +46,12 @@ pub(crate) fn is_ours(path: &str) -> bool {
     path == "/api/tools" || path.starts_with("/api/tools/")
 }
 
+/// Whether every answer of this path says if its caller has tools. Who decides about calls has other rights.
+pub(in crate::dialects) fn tells(path: &str) -> bool {
+    let approvals = path.strip_prefix("/api/tools/approvals");
+    is_ours(path) && !approvals.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// For answers that no handler made: whoever was turned away has no tools.
 pub(crate) fn mark(headers: &mut HeaderMap) {
     headers.entry(ENABLED).or_insert(HeaderValue::from_static("0"));
@@ -67,5 +73,7 @@ mod tests {
         for path in ["/api/toolsx", "/api/tree", "/tools", "/"] {
             assert!(!is_ours(path), "{path}");
         }
+        assert!(tells("/api/tools/bash") && tells("/api/tools/approvalsx"));
+        assert!(!tells("/api/tools/approvals") && !tells("/api/tools/approvals/ta1"));
     }
 }

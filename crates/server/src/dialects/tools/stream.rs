@@ -1,17 +1,16 @@
 //! The updates of a call, as they come.
 
-use std::convert::Infallible;
-
-use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderName, HeaderValue, header};
+use http::HeaderValue;
 use sandbank_tools::{Update, Updates};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use crate::limits::HEARTBEAT;
+use crate::dialects::told::{self, EVENTS, SILENT_EVENT};
 use crate::reply::NDJSON;
+use crate::shutdown::Shutdown;
 use crate::streams::StreamPermit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +23,7 @@ impl Form {
     fn content_type(self) -> HeaderValue {
         match self {
             Self::Ndjson => NDJSON,
-            Self::Sse => HeaderValue::from_static("text/event-stream"),
+            Self::Sse => EVENTS,
         }
     }
 
@@ -35,34 +34,49 @@ impl Form {
         }
     }
 
-    /// Keeps those in between from closing a silent stream.
-    fn silence(self) -> Bytes {
+    fn silence(self) -> &'static [u8] {
         match self {
-            Self::Ndjson => Bytes::from_static(b"\n"),
-            Self::Sse => Bytes::from_static(b": heartbeat\n\n"),
+            Self::Ndjson => b"\n",
+            Self::Sse => SILENT_EVENT,
         }
     }
 }
 
-/// Dropping the body, as when the client leaves, drops the updates, and that ends the call.
-pub(super) fn answer(form: Form, updates: Updates, permit: StreamPermit) -> Response {
-    let records = stream::unfold((updates, permit), move |(mut updates, permit)| async move {
-        let record = match tokio::time::timeout(HEARTBEAT, updates.recv()).await {
-            Ok(update) => record(form, update?),
-            Err(_) => form.silence(),
-        };
-        Some((Ok::<_, Infallible>(record), (updates, permit)))
-    });
-    let headers = [
-        (header::CONTENT_TYPE, form.content_type()),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    (headers, Body::from_stream(records)).into_response()
+/// A call that is told of.
+pub(super) struct Telling {
+    pub(super) form: Form,
+    pub(super) updates: Updates,
+    pub(super) cancel: CancellationToken,
+    pub(super) shutdown: Shutdown,
 }
 
-fn record(form: Form, update: Update) -> Bytes {
+impl Telling {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let update = self.shutdown.cancelling(&self.cancel, self.updates.recv()).await?;
+            let record = record(self.form, update);
+            if record.is_some() {
+                return record;
+            }
+        }
+    }
+}
+
+/// Whoever drops the answer drops the updates, and that ends the call.
+pub(super) fn answer(telling: Telling, permit: StreamPermit) -> Response {
+    let form = telling.form;
+    let records =
+        stream::unfold(
+            telling,
+            |mut telling| async move { Some((telling.next().await?, telling)) },
+        );
+    told::answer(form.content_type(), form.silence(), records, permit)
+}
+
+fn record(form: Form, update: Update) -> Option<Bytes> {
     let (kind, record) = match update {
+        // What follows says it.
+        Update::Allowed => return None,
         Update::Progress(output) | Update::Asked(output) => {
             ("progress", json!({ "type": "progress", "output": output }))
         }
@@ -73,5 +87,5 @@ fn record(form: Form, update: Update) -> Bytes {
             json!({ "type": "failed", "error": error.to_string(), "code": error.code() }),
         ),
     };
-    form.encode(kind, &record)
+    Some(form.encode(kind, &record))
 }

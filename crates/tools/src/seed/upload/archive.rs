@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use sandbank_rooted_fs::{RegularFile, RelPath, Root, RootedError};
 use tokio::sync::mpsc;
 
-use super::super::limits::{MAX_FILE_BYTES, PIECE_BYTES, READ_AT_ONCE};
+use super::super::limits::{MAX_FILE_BYTES, MAX_TOTAL_BYTES, PIECE_BYTES, READ_AT_ONCE};
 use super::plan::Plan;
 use super::{SeedError, UploadReport};
 
@@ -88,13 +88,20 @@ fn add(
         Err(error) => return Err(Broken::File(unreadable(path, &error))),
     };
     let size = file.stat().size;
+    // What was planned was within bounds; what is there now may have grown.
     if size > MAX_FILE_BYTES {
         return Err(Broken::File(SeedError::LargeFile { path: path.to_string() }));
     }
+    let fits = |more: u64| match report.bytes + more <= MAX_TOTAL_BYTES {
+        true => Ok(()),
+        false => Err(Broken::File(SeedError::TooLarge)),
+    };
+    fits(size)?;
     let mut contents = Contents { file: &file, at: 0, end: size, error: None };
     if size <= READ_AT_ONCE {
         let most = usize::try_from(READ_AT_ONCE).unwrap_or(usize::MAX);
         let read = file.read_at(0, most).map_err(|error| Broken::File(unreadable(path, &error)))?;
+        fits(read.len() as u64)?;
         append(archive, path, &file, read.len() as u64, read.as_slice())
             .map_err(|_| Broken::Pipe)?;
         report.bytes += read.len() as u64;

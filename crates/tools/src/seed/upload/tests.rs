@@ -1,7 +1,13 @@
-//! Names that never leave, and patterns.
+//! Names that never leave, patterns, and files that grow after they were counted.
 
+use sandbank_rooted_fs::{RelPath, Root};
+use tokio::sync::mpsc;
+
+use super::archive;
 use super::include::Include;
+use super::plan::Plan;
 use super::secrets::{is_left_out, is_secret_directory, is_secret_file};
+use crate::seed::SeedError;
 
 fn name(path: &str) -> &[u8] {
     path.rsplit('/').next().unwrap().as_bytes()
@@ -99,4 +105,33 @@ fn a_pattern_means_what_it_says() {
     let several = Include::new(["*.md", "src/**"]).unwrap();
     assert!(several.has(b"a.md") && several.has(b"src/x") && !several.has(b"x"));
     assert!(Include::new(["["]).is_err() && Include::new(["a{b"]).is_err());
+}
+
+#[test]
+fn files_that_grow_after_they_were_counted_are_not_more_than_all_may_have() {
+    let directory = tempfile::tempdir().unwrap();
+    let files: Vec<_> = (0..5)
+        .map(|number| std::fs::File::create(directory.path().join(number.to_string())).unwrap())
+        .collect();
+    let root = Root::open(directory.path(), [""; 0]).unwrap();
+    let top = root.open_directory(&RelPath::root()).unwrap();
+    let plan = Plan::make(top, None, &Include::new(["**/*"]).unwrap()).unwrap();
+    assert_eq!((plan.files.len(), plan.bytes), (5, 0));
+    for file in &files {
+        // A hole takes no room.
+        file.set_len(256 << 20).unwrap();
+    }
+    let (pieces, mut archive) = mpsc::channel(1);
+    let reading = std::thread::spawn(move || {
+        let mut last = None;
+        while let Some(piece) = archive.blocking_recv() {
+            last = Some(piece);
+        }
+        last
+    });
+    let (tell, _told) = mpsc::unbounded_channel();
+    let written = archive::write(&root, &plan, pieces, &tell);
+    assert!(matches!(written, Err(SeedError::TooLarge)));
+    let last = reading.join().unwrap().expect("something was sent");
+    assert!(last.is_err(), "nobody takes it for whole");
 }
