@@ -57,7 +57,8 @@ async fn thinking_is_told_once_under_whichever_names_it_comes() {
         json!({ "reasoning_content": "", "reasoning": "hm" }),
         json!({ "reasoning_content": null, "reasoning": "hm" }),
     ] {
-        let server = Scripted::start(vec![completion(&[thinking.clone()], "stop")]).await;
+        let server =
+            Scripted::start(vec![completion(std::slice::from_ref(&thinking), "stop")]).await;
         let parts = chat(&open_ai(&server), "hi", None).await;
         let told: Vec<_> = parts.iter().filter(|part| part["type"] == "reasoning-delta").collect();
         assert_eq!((told.len(), &told[0]["delta"]), (1, &json!("hm")), "{thinking}");
