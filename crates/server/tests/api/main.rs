@@ -9,6 +9,7 @@ mod attacks;
 mod breakable;
 mod breaker;
 mod chat;
+mod chat_mute;
 mod commands;
 mod differential;
 mod events;

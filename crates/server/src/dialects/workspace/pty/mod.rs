@@ -30,7 +30,7 @@ use crate::limits::MAX_VIEWER_MESSAGE_BYTES;
 use crate::request::{Carried, RequestId};
 use crate::terminal::viewer::view;
 
-pub(super) use refused::NOT_KNOWN;
+pub(super) use refused::{NOT_KNOWN, TIMED_OUT};
 pub(super) use template::PROVIDERS;
 
 /// Look at a terminal and type: a new one, or one that is there.

@@ -20,7 +20,7 @@ pub(super) const TOO_MUCH: u16 = 4005;
 pub(super) const UNAVAILABLE: u16 = 4006;
 /// "Authentication required"; of a token that was revoked.
 pub(in crate::dialects::workspace) const NOT_KNOWN: u16 = 4008;
-pub(super) const TIMED_OUT: u16 = 4007;
+pub(in crate::dialects::workspace) const TIMED_OUT: u16 = 4007;
 
 pub(super) const AWAY: &str = "the workspace does not answer";
 
