@@ -62,6 +62,9 @@ pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_secs(10);
 /// An engine beside the default one that takes longer to start is served without, until it comes.
 pub(crate) const OTHER_ENGINE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// A workspace service that takes longer to greet counts as away, and is started without.
+pub(crate) const SERVICE_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long it is until an engine that could not be started is tried again; longer each time.
 pub(crate) const FIRST_ENGINE_RETRY: Duration = Duration::from_secs(1);
 pub(crate) const LAST_ENGINE_RETRY: Duration = Duration::from_secs(30);

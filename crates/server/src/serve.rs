@@ -41,8 +41,10 @@ pub async fn serve(listener: TcpListener, app: App) -> std::io::Result<()> {
     }
     drop(listener);
     connections.close();
+    // A WebSocket outlives the connection that it was opened on; whoever reads it is told, too.
+    let all_ended = async { tokio::join!(connections.wait(), server.app.streams().ended()) };
     tokio::select! {
-        () = connections.wait() => {}
+        _ = all_ended => {}
         () = shutdown.forced() => {}
         () = tokio::time::sleep(server.app.settings().server.shutdown_grace) => {
             tracing::warn!(left = connections.len(), "the grace time is over, cutting connections");

@@ -8,6 +8,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::{ApiError, ApiResult};
 use crate::limits::RETRY_SOON;
 
+/// The code of an answer to one stream too many.
+pub(crate) const TOO_MANY_STREAMS: &str = "too_many_streams";
+
 /// Held by a stream for as long as it lives.
 pub(crate) type StreamPermit = OwnedSemaphorePermit;
 
@@ -25,12 +28,18 @@ impl Streams {
         self.permits.clone().try_acquire_owned().map_err(|_| {
             ApiError::overloaded(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "too_many_streams",
+                TOO_MANY_STREAMS,
                 format!("all {} streams are in use", self.max),
                 RETRY_SOON,
             )
             .with_hint("close streams that nobody reads, or raise server.max_streams")
         })
+    }
+
+    /// Resolves when the last one has ended. Nobody gets a new one meanwhile.
+    pub(crate) async fn ended(&self) {
+        let all = u32::try_from(self.max).unwrap_or(u32::MAX);
+        let _ = self.permits.acquire_many(all).await;
     }
 }
 

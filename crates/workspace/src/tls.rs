@@ -33,8 +33,16 @@ pub(crate) fn server_name(host: &str) -> io::Result<ServerName<'static>> {
 
 /// Whether a connection failed for the other side's certificate.
 pub(crate) fn is_untrusted(error: &io::Error) -> bool {
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
-    matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+    matches!(cause(error), Some(rustls::Error::InvalidCertificate(_)))
+}
+
+/// Whether the other side said something else altogether.
+pub(crate) fn is_no_tls(error: &io::Error) -> bool {
+    matches!(cause(error), Some(rustls::Error::InvalidMessage(_)))
+}
+
+fn cause(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref().and_then(|cause| cause.downcast_ref())
 }
 
 pub(crate) fn acceptor(chain: &Path, key: &Path) -> io::Result<TlsAcceptor> {

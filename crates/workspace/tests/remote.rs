@@ -17,6 +17,7 @@ use sandbank_workspace::{
     RemotePlace, RemoteSettings,
 };
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Short, since what is tested never answers.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -140,7 +141,7 @@ async fn the_same_work_has_the_same_answers_here_and_on_another_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_secret_a_wrong_clock_and_a_wrong_version_are_told_apart() {
+async fn a_wrong_secret_clock_version_and_path_are_told_apart() {
     let ground = Ground::new();
     let behind = Arc::new(ground.open());
     let serving = Serving::start(behind.clone(), keys(SECRET)).await;
@@ -165,6 +166,9 @@ async fn a_wrong_secret_a_wrong_clock_and_a_wrong_version_are_told_apart() {
             "{error}"
         );
     }
+    let below = RemoteSettings::new(format!("http://{}/below", serving.address));
+    let error = once(&RemotePlace::new(&below, keys(SECRET)).unwrap()).await;
+    assert_eq!((error.kind(), error.status()), (PlaceErrorKind::BadPath, 502), "{error}");
     let other = FalseService::start(Says::Version("9.0.0")).await;
     let error = once(&place_at(other.url())).await;
     assert_eq!((error.kind(), error.status()), (PlaceErrorKind::Version, 502));
@@ -191,6 +195,28 @@ async fn what_is_not_a_workspace_service_is_told_and_nothing_of_its_answer_gets_
         assert_eq!((error.kind(), error.status()), (kind, status), "{says:?}: {error}");
         assert!(!format!("{error:?}").contains(false_service::PRIVATE), "{error:?}");
         assert_eq!(service.asked(), 1, "{says:?} was asked again, or somebody else was");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_speaks_another_protocol_is_a_wrong_address_and_what_says_nothing_is_away() {
+    for (says, kind) in [
+        (&b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"[..], PlaceErrorKind::BadPath),
+        (b"\x15\x03\x03\x00\x02\x02\x46", PlaceErrorKind::BadPath),
+        (b"<!DOCTYPE HTML>", PlaceErrorKind::BadPath),
+        (b"", PlaceErrorKind::Unreachable),
+    ] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_u8().await.unwrap();
+            stream.write_all(says).await.unwrap();
+            stream.shutdown().await.unwrap();
+            tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+        });
+        let error = once(&place_at(url)).await;
+        assert_eq!(error.kind(), kind, "{:?}: {error}", String::from_utf8_lossy(says));
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::daemon::{Daemon, DataDir, Holder, bad_config, bad_token_file, holder};
+use crate::daemon::{Daemon, DataDir, Holder, bad_config, bad_token_file, check_workspace, holder};
 use crate::failure::Failure;
 use crate::limits::MEMORY_INTERVAL;
 use crate::log;
@@ -137,6 +137,9 @@ async fn check(context: &Context, settings: Settings) -> Result<u8, Failure> {
     let missing = super::doctor::missing_controls(&settings, &settings.data_dir).await?;
     for notice in &settings.notices {
         context.ui.note(notice);
+    }
+    if let Some(problem) = check_workspace(&settings).await? {
+        context.ui.note(&problem.to_string());
     }
     if let Some(first) = missing.first() {
         return Err(super::doctor::lacks(first, missing.len()));

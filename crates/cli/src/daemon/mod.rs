@@ -19,4 +19,4 @@ pub(crate) use own::OwnDaemon;
 pub(crate) use parts::Daemon;
 pub(crate) use self_test::escaped;
 pub(crate) use start_failure::{bad_config, bad_token_file, cannot_test};
-pub(crate) use workspace_place::{unusable, wrong};
+pub(crate) use workspace_place::{check as check_workspace, unusable, wrong};

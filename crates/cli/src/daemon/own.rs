@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use sandbank_orchestrator::containment::SelfTest;
-use sandbank_server::config::{EngineKind, Settings, StorageKind};
+use sandbank_server::config::{EngineKind, Settings, StorageKind, WorkspaceMode};
 use tokio_util::sync::CancellationToken;
 
 use super::{Daemon, DataDir};
@@ -83,6 +83,8 @@ impl OwnDaemon {
         settings.server.bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         // Sandboxd's clients have no business here, not even on loopback.
         settings.auth.loopback_open = false;
+        // The workspace of `/api` is the server's.
+        settings.workspace.mode = WorkspaceMode::Off;
         // One sandbox needs no stock of ingredients, and no machine beside its own.
         settings.network.pool_size = 0;
         settings.sandboxes.pool.clear();

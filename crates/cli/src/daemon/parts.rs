@@ -55,7 +55,7 @@ impl Daemon {
         let listening = |error: std::io::Error| start_failure::no_listener(bind, &error);
         let listener = TcpListener::bind(bind).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
-        let elsewhere = workspace_place::open(&settings, data_dir.path())?;
+        let elsewhere = workspace_place::open(&settings, data_dir.path()).await?;
         let store = open_store(&data_dir).await?;
         let instance = store.instance_id().clone();
         let open =

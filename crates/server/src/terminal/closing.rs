@@ -5,6 +5,9 @@ use sandbank_channel::ChannelError;
 /// To whoever came with a token that was revoked meanwhile.
 pub(crate) const REVOKED: &str = "the token was revoked";
 
+/// To whoever takes nothing, or does not answer.
+pub(crate) const UNRESPONSIVE: &str = "nothing came back in time";
+
 /// What fits into a close frame beside the code.
 const MAX_REASON_BYTES: usize = 123;
 
@@ -55,7 +58,7 @@ impl Closing {
             Self::ShuttingDown => "the daemon is shutting down",
             Self::Internal(_) => "the daemon cannot go on with it",
             Self::Misunderstood(why) => why,
-            Self::Unresponsive => "nothing came back in time",
+            Self::Unresponsive => UNRESPONSIVE,
             Self::InputOverflow => "more was typed than the program takes",
             Self::InputClosed => "the program takes no more input",
             Self::Unreachable => "the sandbox does not answer",

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use sandbank_channel::{ChannelError, OutputStream, RunnerClient};
-use sandbank_engine::SandboxId;
+use sandbank_engine::{EngineError, SandboxId};
 use sandbank_orchestrator::{Attached, OrchestratorError};
 use sandbank_protocol::{CommandId, FaultCode};
-use sandbank_workspace::{Held, Place, PlaceCalls, PlaceError};
+use sandbank_workspace::{Held, Place, PlaceCalls, PlaceError, PlaceErrorKind};
 
 use crate::app::App;
 use crate::dialects::{place_error, sandboxd::reconnect};
@@ -88,6 +88,17 @@ impl GroundError {
         }
     }
 
+    /// Whether there is no runner to speak to, for a moment or until somebody mends it.
+    pub(super) fn is_away(&self) -> bool {
+        match self {
+            Self::Sandbox(OrchestratorError::Engine(error)) => {
+                matches!(**error, EngineError::Unavailable(_))
+            }
+            Self::Sandbox(error) => reconnect::is_broken(error),
+            Self::Elsewhere(error) => error.kind() != PlaceErrorKind::Refused,
+        }
+    }
+
     pub(super) fn is_refused(&self) -> bool {
         matches!(self.channel(), Some(ChannelError::Refused(_)))
     }
@@ -124,5 +135,29 @@ impl From<GroundError> for ApiError {
             GroundError::Sandbox(error) => error.into(),
             GroundError::Elsewhere(error) => place_error(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbank_channel::{Obstacle, ObstacleKind};
+    use sandbank_protocol::Fault;
+
+    use super::*;
+
+    #[test]
+    fn a_runner_that_cannot_be_spoken_to_is_away_and_one_that_refuses_is_not() {
+        use ObstacleKind::{Auth, BadGateway, BadPath, BreakerOpen, Unavailable, Version};
+        for kind in [Auth, BadGateway, BadPath, BreakerOpen, Unavailable, Version] {
+            let error = PlaceError::from(ChannelError::from(Obstacle::new(kind, "why")));
+            assert!(GroundError::from(error).is_away(), "{kind:?}");
+        }
+        let fault = Fault::new(FaultCode::Conflict, "why");
+        let refused = PlaceError::from(ChannelError::Refused(fault));
+        assert!(!GroundError::from(refused).is_away());
+        let silent = OrchestratorError::from(EngineError::Unavailable("why".to_owned()));
+        assert!(GroundError::from(silent).is_away());
+        let wrong = OrchestratorError::from(EngineError::Internal("why".to_owned()));
+        assert!(!GroundError::from(wrong).is_away());
     }
 }

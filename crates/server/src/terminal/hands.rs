@@ -45,7 +45,7 @@ impl Hands {
                 Ok(())
             }
             Err(error) if error.refused_as(FaultCode::Closed) => Err(Closing::InputClosed),
-            Err(error) if error.is_broken() => Err(Closing::Unreachable),
+            Err(error) if error.is_away() => Err(Closing::Unreachable),
             Err(error) => Err(Closing::Internal(error.to_string())),
         }
     }

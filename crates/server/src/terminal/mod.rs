@@ -148,14 +148,21 @@ impl Terminal {
             }
             let next = tokio::select! {
                 biased;
+                // Before the output, which may never come to an end.
+                () = self.app.shutdown().draining() => return Err(Closing::ShuttingDown),
                 next = self.output.next() => next,
                 cause = self.hold.ended() => return Ok(self.lost(&cause)),
-                () = self.app.shutdown().draining() => return Err(Closing::ShuttingDown),
             };
             let shown = match next {
                 Ok(Some(frame)) => self.take(frame)?,
                 Err(error) if !error.is_broken() => return Err(Closing::broken(&error)),
-                Ok(None) | Err(_) => self.reconnect().await?,
+                Ok(None) | Err(_) => {
+                    let shutdown = self.app.shutdown().clone();
+                    tokio::select! {
+                        shown = self.reconnect() => shown?,
+                        () = shutdown.draining() => return Err(Closing::ShuttingDown),
+                    }
+                }
             };
             if let Some(shown) = shown {
                 return Ok(shown);
@@ -223,6 +230,8 @@ impl Terminal {
             match self.reopen().await {
                 Ok(ControlFlow::Break(shown)) => return Ok(shown),
                 Ok(ControlFlow::Continue(())) => {}
+                // A breaker that opened meanwhile, or a secret that is taken no more.
+                Err(error) if error.is_away() => return Err(Closing::Unreachable),
                 Err(error) => return Err(Closing::Internal(error.to_string())),
             }
         }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sandbank_channel::ObstacleKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
@@ -48,9 +49,13 @@ impl Dialer {
             Ok(Ok(wire)) => Ok(wire),
             Ok(Err(error)) => {
                 let why = format!("{}: {error}", self.address.authority());
-                Err(match tls::is_untrusted(&error) {
-                    true => PlaceError::Untrusted(why),
-                    false => PlaceError::Unreachable(why),
+                Err(if tls::is_untrusted(&error) {
+                    PlaceError::Untrusted(why)
+                } else if tls::is_no_tls(&error) {
+                    let message = "what answers there does not speak TLS";
+                    PlaceError::obstacle(ObstacleKind::BadPath, message)
+                } else {
+                    PlaceError::Unreachable(why)
                 })
             }
             Err(_) => Err(PlaceError::TimedOut(DIAL_PATIENCE)),

@@ -160,6 +160,9 @@ fn refused(refusal: Option<Refusal>, head: &response::Parts) -> Obstacle {
     let Some(refusal) = refusal else { return stranger(head.status) };
     let message = match refusal {
         Refusal::Auth => "the workspace service does not accept our secret".to_owned(),
+        Refusal::Path => {
+            "the workspace service is there, and not below the path of its address".to_owned()
+        }
         Refusal::Clock => {
             let behind =
                 only(&head.headers, CLOCK_HEADER).and_then(|text| text.parse::<i64>().ok());

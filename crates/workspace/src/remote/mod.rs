@@ -2,6 +2,7 @@
 
 mod address;
 mod dial;
+mod first_bytes;
 mod guard;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use crate::place::{Held, Mode, Place, PlaceHealth, Retries};
 use crate::{PlaceError, Problem};
 use address::Address;
 use dial::Dialer;
+use first_bytes::{FirstBytes, Remembered};
 use guard::Signing;
 
 #[derive(Debug, Clone)]
@@ -125,12 +127,18 @@ impl RemotePlace {
             }
         })?;
         let guard: Arc<dyn sandbank_channel::Guard> = self.guard.clone();
+        let first = FirstBytes::default();
+        let stream = Remembered::new(stream, first.clone());
         let reached = RunnerClient::connect_past(Some(guard), stream).await;
-        reached.map_err(|error| self.not_reached(error))
+        reached.map_err(|error| self.not_reached(error, &first))
     }
 
     /// What the first question's failure says about the other side.
-    fn not_reached(&self, error: ChannelError) -> PlaceError {
+    fn not_reached(&self, error: ChannelError, first: &FirstBytes) -> PlaceError {
+        if let (ChannelError::Broken(_), Some(protocol)) = (&error, first.other_protocol()) {
+            let message = format!("what answers there speaks {protocol}, not as a service does");
+            return PlaceError::obstacle(ObstacleKind::BadPath, message);
+        }
         match &error {
             // Answers of the runner itself to its first question: it is an older or a newer one.
             ChannelError::Refused(fault) if fault.code == FaultCode::NotFound => {

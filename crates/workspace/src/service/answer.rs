@@ -93,6 +93,10 @@ impl Service {
     fn admit(&self, method: &Method, target: &str, headers: &HeaderMap) -> Result<Signed, Refused> {
         let checked = check(&self.keys.current(), method, target, headers, unix_seconds());
         let signed = checked.map_err(|bad| match bad {
+            // Which routes there are is no secret, so this tells nobody more than the other.
+            BadSignature::Wrong if !routes::is_allowed(method, target) => {
+                Refused::new(Refusal::Path, FORBIDDEN)
+            }
             BadSignature::Wrong => Refused::new(Refusal::Auth, FORBIDDEN),
             BadSignature::Clock { behind } => Refused {
                 behind: Some(behind),

@@ -13,6 +13,8 @@ pub(crate) const CLOCK_HEADER: &str = "x-workspace-clock-behind";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Auth,
+    /// Not signed for this path, and there is no such path: the address has one too many before it.
+    Path,
     Clock,
     /// Used before, or signed before the service began to remember.
     Stale,
@@ -24,8 +26,9 @@ pub(crate) enum Refusal {
     Failed,
 }
 
-const ALL: [Refusal; 9] = [
+const ALL: [Refusal; 10] = [
     Refusal::Auth,
+    Refusal::Path,
     Refusal::Clock,
     Refusal::Stale,
     Refusal::Version,
@@ -40,6 +43,7 @@ impl Refusal {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Auth => "auth",
+            Self::Path => "path",
             Self::Clock => "clock",
             Self::Stale => "stale",
             Self::Version => "version",
@@ -57,7 +61,7 @@ impl Refusal {
 
     pub(crate) fn status(self) -> StatusCode {
         match self {
-            Self::Auth | Self::Clock | Self::Stale => StatusCode::FORBIDDEN,
+            Self::Auth | Self::Path | Self::Clock | Self::Stale => StatusCode::FORBIDDEN,
             Self::Version | Self::Body => StatusCode::BAD_REQUEST,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Route => StatusCode::NOT_FOUND,
@@ -69,6 +73,7 @@ impl Refusal {
     pub(crate) fn obstacle(self) -> ObstacleKind {
         match self {
             Self::Auth | Self::Clock | Self::Body => ObstacleKind::Auth,
+            Self::Path => ObstacleKind::BadPath,
             Self::Stale => ObstacleKind::Stale,
             Self::Version => ObstacleKind::Version,
             Self::TooLarge | Self::Route => ObstacleKind::Forbidden,

@@ -9,43 +9,49 @@ mod begin;
 mod canned;
 mod chosen;
 mod cutter;
+mod end;
 mod input;
 mod lines;
 mod options;
 mod writer;
 
+use std::convert::Infallible;
+use std::time::Duration;
+
 use axum::extract::State;
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use rustix::process::Signal;
 use sandbank_protocol::{Ending, SignalRequest};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use self::begin::Begun;
 pub(super) use self::chosen::ChosenByName;
 use self::cutter::Line;
+use self::end::{End, send};
 use self::input::Action;
 use self::lines::{Lines, Said};
 use self::options::Options;
 use self::writer::{Writer, writer};
 use super::error::{Detail, sentence};
 use super::place::Place;
-use super::pty::NOT_KNOWN;
 use super::query::Parameters;
 use super::sessions::{Attachment, Position};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::{
-    MAX_CHAT_MESSAGE_BYTES, SOCKET_HEARTBEAT, SOCKET_PATIENCE, SOCKET_SEND_PATIENCE,
-};
+use crate::limits::{MAX_CHAT_MESSAGE_BYTES, SOCKET_HEARTBEAT, SOCKET_PATIENCE};
 use crate::request::Carried;
-use crate::terminal::closing::REVOKED;
 
 /// Talk to an agent.
+///
+/// Text frames of JSON, both ways as the agent's own, with `system` frames of the server between
+/// them. Closed with 1000 when the agent has ended, 1011 when it could not be started, 1012 when the
+/// server goes or the workspace does not answer, 4007 when the client takes nothing or does not
+/// answer, 4008 when its token is revoked. Whoever comes back hears what was said meanwhile.
 #[utoipa::path(get, path = "/ws/claude-stream", tag = "workspace_chat",
     responses((status = 101), (status = "default", body = Detail)))]
 pub(super) async fn stream(
@@ -81,28 +87,12 @@ struct Conversation {
     complaint: Option<String>,
 }
 
-const AWAY: &str = "the workspace does not answer; come back";
-const NOT_STARTED: &str = "the agent could not be started";
+/// A client that says nothing for so long, not even to a ping, is gone.
+const SILENCE: Duration = SOCKET_HEARTBEAT.saturating_add(SOCKET_PATIENCE);
 
 /// As shells say that a program cannot be run, or is not there.
 const CANNOT_RUN: i32 = 126;
 const NOT_FOUND: i32 = 127;
-
-/// Why a conversation ends.
-enum End {
-    /// The client is gone, or does not read.
-    Gone,
-    /// The client said so, or was told.
-    Left,
-    /// There is no program to talk to.
-    Failed,
-    /// It may come back: the way to the program is broken.
-    Unreachable,
-    /// Its token is no more.
-    Revoked,
-    /// All is said.
-    Closed(&'static str),
-}
 
 impl Conversation {
     async fn hold(app: App, mut socket: WebSocket, caller: &Caller, query: &Parameters) {
@@ -110,13 +100,11 @@ impl Conversation {
             Ok(begun) => begun,
             Err(error) => {
                 app.workspace_measured().attach_failed("chat");
-                let text = json!({
+                let why = json!({
                     "type": "system", "subtype": "error", "message": sentence(&error),
                 });
-                if send(&mut socket, &text.to_string()).await.is_ok() {
-                    close(&mut socket, close_code::ERROR, NOT_STARTED).await;
-                }
-                return;
+                let told = send(&mut socket, Message::text(why.to_string())).await;
+                return told.err().unwrap_or(End::Failed).tell(&mut socket).await;
             }
         };
         let Begun { session, program, options, whole, session_id, resumed, was_unknown } = begun;
@@ -135,18 +123,14 @@ impl Conversation {
             spoke: false,
             complaint: None,
         };
-        let end = tokio::select! {
+        let Err(end) = tokio::select! {
             end = this.talk(caller, connected, was_unknown, complaints) => end,
-            () = writing.run() => Ok(()),
+            never = writing.run() => match never {},
         };
-        match end {
-            Err(End::Closed(reason)) => close(&mut this.socket, close_code::NORMAL, reason).await,
-            Err(End::Failed) => close(&mut this.socket, close_code::ERROR, NOT_STARTED).await,
-            Err(End::Unreachable) => close(&mut this.socket, close_code::RESTART, AWAY).await,
-            Err(End::Revoked) => close(&mut this.socket, NOT_KNOWN, REVOKED).await,
-            Err(End::Left) => {}
-            Ok(()) | Err(End::Gone) => this.app.workspace_measured().disconnected("chat"),
+        if end.is_sudden() {
+            this.app.workspace_measured().disconnected("chat");
         }
+        end.tell(&mut this.socket).await;
     }
 
     async fn talk(
@@ -155,7 +139,7 @@ impl Conversation {
         connected: Value,
         was_unknown: bool,
         mut complaints: mpsc::Receiver<ApiError>,
-    ) -> Result<(), End> {
+    ) -> Result<Infallible, End> {
         if was_unknown {
             let message = "Session not found. Starting a new conversation.";
             self.system("session_not_found", json!({ "message": message })).await?;
@@ -165,7 +149,7 @@ impl Conversation {
         if resumed && self.program.is_behind_the_beginning() {
             let greeting = self.session.live.greeting();
             if let Some(greeting) = greeting {
-                send(&mut self.socket, &greeting).await?;
+                self.pass(&greeting).await?;
             }
         }
         let mut notices = self.session.live.notices.subscribe();
@@ -175,34 +159,29 @@ impl Conversation {
             tokio::select! {
                 said = self.program.next() => self.pass_on(said).await?,
                 notice = notices.recv() => match notice {
-                    Ok(notice) => send(&mut self.socket, &notice).await?,
+                    Ok(notice) => self.pass(&notice).await?,
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return Err(End::Closed("the session ended")),
                 },
                 Some(error) = complaints.recv() => {
                     self.system("error", json!({ "message": sentence(&error) })).await?;
                 }
-                message = self.socket.recv() => {
-                    heard = Instant::now();
+                message = timeout_at(heard + SILENCE, self.socket.recv()) => {
                     match message {
-                        Some(Ok(Message::Text(text))) => self.hear(&text).await?,
-                        Some(Ok(Message::Close(_))) => return Err(End::Left),
-                        Some(Err(_)) | None => return Err(End::Gone),
-                        Some(Ok(_)) => {}
+                        Ok(Some(Ok(Message::Text(text)))) => self.hear(&text).await?,
+                        Ok(Some(Ok(Message::Close(_)))) => return Err(End::Left),
+                        Ok(Some(Err(_)) | None) => return Err(End::Gone),
+                        Ok(Some(Ok(_))) => {}
+                        Err(_) => return Err(End::Unresponsive),
                     }
+                    // Behind it: while something was done for it, it was asked for nothing.
+                    heard = Instant::now();
                 }
                 _ = beat.tick() => {
-                    if heard.elapsed() > SOCKET_HEARTBEAT + SOCKET_PATIENCE {
-                        return Err(End::Gone);
-                    }
-                    let ping = Message::Ping(Default::default());
-                    within(self.socket.send(ping)).await?;
+                    send(&mut self.socket, Message::Ping(Default::default())).await?;
                 }
                 () = caller.revoked() => return Err(End::Revoked),
-                () = self.app.shutdown().draining() => {
-                    close(&mut self.socket, close_code::RESTART, "the server is restarting").await;
-                    return Err(End::Left);
-                }
+                () = self.app.shutdown().draining() => return Err(End::ShuttingDown),
             }
         }
     }
@@ -221,7 +200,7 @@ impl Conversation {
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
             if is_json && text.starts_with('{') {
                 self.session.live.note_greeting(&text);
-                send(&mut self.socket, &text).await?;
+                self.pass(&text).await?;
             } else {
                 self.tell(json!({ "type": "raw", "data": text })).await?;
             }
@@ -341,23 +320,10 @@ impl Conversation {
     }
 
     async fn tell(&mut self, frame: Value) -> Result<(), End> {
-        send(&mut self.socket, &frame.to_string()).await
+        self.pass(&frame.to_string()).await
     }
-}
 
-async fn send(socket: &mut WebSocket, text: &str) -> Result<(), End> {
-    within(socket.send(Message::Text(Utf8Bytes::from(text)))).await
-}
-
-/// A client that takes nothing for so long is gone.
-async fn within(sent: impl Future<Output = Result<(), axum::Error>>) -> Result<(), End> {
-    match timeout(SOCKET_SEND_PATIENCE, sent).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(End::Gone),
+    async fn pass(&mut self, text: &str) -> Result<(), End> {
+        send(&mut self.socket, Message::Text(Utf8Bytes::from(text))).await
     }
-}
-
-async fn close(socket: &mut WebSocket, code: u16, reason: &'static str) {
-    let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
-    let _ = within(socket.send(Message::Close(Some(frame)))).await;
 }

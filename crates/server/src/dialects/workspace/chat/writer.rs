@@ -3,6 +3,7 @@
 //! A program that does not read makes its writer wait, and nobody else: what is heard, interrupted
 //! or restarted does not go through here.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -43,7 +44,7 @@ impl Writer {
 
 impl Writing {
     /// Until nobody puts lines any more.
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(mut self) -> Infallible {
         while let Some(line) = self.lines.recv().await {
             if let Err(error) = self.write(line).await {
                 let _ = self.complaints.send(error).await;

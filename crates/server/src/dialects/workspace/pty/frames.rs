@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::super::sessions::Live;
 use super::characters::Characters;
 use super::history;
-use super::refused::{INVALID, NOT_KNOWN, START_FAILED, TIMED_OUT, TOO_MUCH, UNAVAILABLE};
+use super::refused::{AWAY, INVALID, NOT_KNOWN, START_FAILED, TIMED_OUT, TOO_MUCH, UNAVAILABLE};
 use crate::request::RequestId;
 use crate::terminal::closing::Closing;
 use crate::terminal::viewer::{Asked, Spelling};
@@ -190,6 +190,7 @@ impl Spelling for Frames {
     fn close_reason(&self, closing: &Closing) -> String {
         match closing {
             Closing::Ended => START_FAILED.to_owned(),
+            Closing::Unreachable => AWAY.to_owned(),
             _ => closing.reason(),
         }
     }

@@ -30,7 +30,7 @@ use crate::limits::MAX_VIEWER_MESSAGE_BYTES;
 use crate::request::{Carried, RequestId};
 use crate::terminal::viewer::view;
 
-pub(super) use refused::NOT_KNOWN;
+pub(super) use refused::{NOT_KNOWN, TIMED_OUT};
 pub(super) use template::PROVIDERS;
 
 /// Look at a terminal and type: a new one, or one that is there.
@@ -44,7 +44,8 @@ pub(super) use template::PROVIDERS;
 /// `session_not_found`. Closed with 1011 when nothing could be started, 1012 when the server goes,
 /// 4001 after `session_not_found`, 4003 for an unknown provider, 4004 for input that makes no sense,
 /// 4005 for too many sessions, connections or too much input, 4006 when the workspace is not to be
-/// had, 4007 when the client takes nothing or does not answer, 4008 when its token is revoked.
+/// had, at first or any more, 4007 when the client takes nothing or does not answer, or the workspace
+/// answers too late, 4008 when its token is revoked.
 #[utoipa::path(get, path = "/ws/pty", tag = "workspace_sessions",
     responses((status = 101), (status = "default", body = Detail)))]
 pub(super) async fn join(

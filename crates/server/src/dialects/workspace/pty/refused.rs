@@ -11,6 +11,7 @@ use super::template::PROVIDERS;
 use crate::error::ApiError;
 use crate::limits::{MAX_SHOWN_PROVIDER_CHARS, VIEWER_CLOSE_PATIENCE};
 use crate::request::RequestId;
+use crate::streams::TOO_MANY_STREAMS;
 
 pub(super) const NOT_FOUND: u16 = 4001;
 pub(super) const UNKNOWN_PROVIDER: u16 = 4003;
@@ -19,7 +20,9 @@ pub(super) const TOO_MUCH: u16 = 4005;
 pub(super) const UNAVAILABLE: u16 = 4006;
 /// "Authentication required"; of a token that was revoked.
 pub(in crate::dialects::workspace) const NOT_KNOWN: u16 = 4008;
-pub(super) const TIMED_OUT: u16 = 4007;
+pub(in crate::dialects::workspace) const TIMED_OUT: u16 = 4007;
+
+pub(super) const AWAY: &str = "the workspace does not answer";
 
 /// As the original says it.
 pub(super) const START_FAILED: &str = "PTY start failed";
@@ -66,6 +69,9 @@ impl Refused {
             Self::TooManyConnections => (None, TOO_MUCH, "Too many connections".to_owned()),
             Self::NotStarted(cause) => {
                 let code = match cause.status {
+                    StatusCode::TOO_MANY_REQUESTS => TOO_MUCH,
+                    // All streams of the server are in use; the workspace is there.
+                    _ if cause.code == TOO_MANY_STREAMS => TOO_MUCH,
                     StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => UNAVAILABLE,
                     StatusCode::GATEWAY_TIMEOUT => TIMED_OUT,
                     StatusCode::BAD_REQUEST => INVALID,
@@ -120,6 +126,19 @@ mod tests {
         let error = json!({ "type": "error", "data": "Maximum sessions reached",
             "session_id": null, "request_id": "r" });
         assert_eq!((said, code, reason.as_str()), (Some(error), 4005, "Maximum sessions reached"));
+        for (status, code, close) in [
+            (StatusCode::SERVICE_UNAVAILABLE, "workspace_unavailable", 4006),
+            (StatusCode::BAD_GATEWAY, "workspace_unavailable", 4006),
+            (StatusCode::GATEWAY_TIMEOUT, "workspace_unavailable", 4007),
+            (StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_STREAMS, 4005),
+            (StatusCode::TOO_MANY_REQUESTS, "at_limit", 4005),
+            (StatusCode::INTERNAL_SERVER_ERROR, "internal", 1011),
+        ] {
+            let refused = Refused::NotStarted(ApiError::new(status, code, "why"));
+            let (said, told, reason) = refused.spelled(&id);
+            assert_eq!((told, reason.as_str()), (close, START_FAILED), "{status} {code}");
+            assert_eq!(said.unwrap()["data"], "why");
+        }
         let (_, code, reason) = Refused::UnknownProvider("nope".to_owned()).spelled(&id);
         let expected = "Unknown provider: nope. Available: ['shell', 'claude']";
         assert_eq!((code, reason.as_str()), (4003, expected));
