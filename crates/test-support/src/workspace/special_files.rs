@@ -17,7 +17,7 @@ pub async fn special_files_are_refused(workspace: &Workspace) -> anyhow::Result<
     let mut names = vec!["fifo", "socket"];
     match workspace.sh(MAKE, &["zero"]).await {
         Ok(_) => names.push("zero"),
-        Err(error) => println!("skipped: a device cannot be made: {error}"),
+        Err(_) => println!("skipped: in mode {} nobody can make a device", workspace.mode),
     }
     for name in names {
         workspace.sh(MAKE, &[name]).await?;
