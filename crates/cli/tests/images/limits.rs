@@ -47,7 +47,7 @@ fn import(daemon: &TestDaemon, name: &str, path: &Path) -> anyhow::Result<Said> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_archive_of_too_many_entries_or_bytes_leaves_nothing_on_either_engine()
+async fn an_archive_of_too_many_entries_or_bytes_leaves_nothing_whichever_engine_it_is_for()
 -> anyhow::Result<()> {
     let Some(docker) = PrivateDocker::with_busybox(false, IMAGE)? else { return Ok(()) };
     let socket = docker.socket().to_str().unwrap().to_owned();
@@ -66,10 +66,11 @@ async fn an_archive_of_too_many_entries_or_bytes_leaves_nothing_on_either_engine
         let daemon = TestDaemon::start_with(SANDBANK, &settings).await?;
         let there = || anyhow::Ok((Store::of(&daemon), docker.said(&["images", "--all", "-q"])?));
         let before = there()?;
-        for (name, reason) in [
-            ("entries", format!("more than {MOST_ENTRIES} entries")),
-            ("bytes", format!("more than {MOST_BYTES} bytes")),
-        ] {
+        let entries = ("entries", format!("more than {MOST_ENTRIES} entries"));
+        let bytes = ("bytes", format!("more than {MOST_BYTES} bytes"));
+        // The list of an archive is read by the same code, and a million headers take a while.
+        let too_much = if engine == "native" { vec![entries, bytes] } else { vec![bytes] };
+        for (name, reason) in too_much {
             let said = import(&daemon, "refused", &at(name))?;
             ensure!(said.code.is_some_and(|code| code != 0 && code != 101), "{engine}: {said:?}");
             ensure!(said.err.contains(&reason) && said.err.contains("hint: "), "{said:?}");
