@@ -5,10 +5,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use sandbank_test_support::{TestDaemon, skip_unless_root};
+use sandbank_test_support::{TestDaemon, skip_over_docker, skip_unless_root};
 use serde_json::json;
 
 const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
+const NO_QUOTA: &str = "a volume has no quota";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_surface_that_controls_the_host_is_within_reach() -> anyhow::Result<()> {
@@ -55,7 +56,7 @@ fn on_disk(path: &Path) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_quota_is_told_apart_and_the_host_keeps_its_space() -> anyhow::Result<()> {
-    if skip_unless_root() {
+    if skip_unless_root() || skip_over_docker(NO_QUOTA) {
         return Ok(());
     }
     const QUOTA_MB: u64 = 16;
@@ -86,7 +87,7 @@ async fn a_full_quota_is_told_apart_and_the_host_keeps_its_space() -> anyhow::Re
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_without_end_stop_at_the_quota_and_can_be_deleted() -> anyhow::Result<()> {
-    if skip_unless_root() {
+    if skip_unless_root() || skip_over_docker(NO_QUOTA) {
         return Ok(());
     }
     const MOST: u64 = 100_000;

@@ -58,7 +58,7 @@ async fn docker_was_asked_for_every_hardening_and_for_no_path_of_the_host() {
         assert!(options[1].as_str().unwrap().starts_with("seccomp={\"architectures\""));
         assert_eq!(host["Memory"], host["MemorySwap"]);
         assert_eq!(host["PidsLimit"], 64);
-        assert_eq!(host["NanoCpus"], 1_000_000_000);
+        assert_eq!((&host["CpuQuota"], &host["CpuPeriod"]), (&100_000.into(), &100_000.into()));
         assert_eq!(host["LogConfig"]["Type"], "none");
         assert_eq!(host["RestartPolicy"]["Name"], "no");
         assert_eq!(

@@ -142,7 +142,7 @@ impl Archive {
         }
         let length = file.metadata().map_err(EngineError::io("look at the archive"))?.len();
         let mut archive = Self { file, length, format: Format::Rootfs, members: HashMap::new() };
-        archive.index(limits.entries)?;
+        archive.index(limits)?;
         Ok(archive)
     }
 
@@ -152,17 +152,16 @@ impl Archive {
         Self { file, length, format: Format::OciLayout, members: members.collect() }
     }
 
-    fn index(&mut self, most_entries: u64) -> Result<(), EngineError> {
+    /// What says itself that it is too much is refused here, before any of it is unpacked.
+    fn index(&mut self, limits: ImportLimits) -> Result<(), EngineError> {
         (&self.file).rewind().map_err(EngineError::io("read the image archive"))?;
         let inner = BufReader::new(&self.file);
         let mut stream = TarStream::new(Seeking { inner, left: self.length }, true);
         let mut members = HashMap::new();
-        let (mut entries, mut root_like) = (0u64, false);
+        let (mut budget, mut root_like) = (Budget::new(limits), false);
         while let Some(entry) = stream.next_entry().map_err(damaged)? {
-            entries += 1;
-            if entries > most_entries {
-                return Err(bad(format!("it has more than {most_entries} entries")));
-            }
+            budget.take_entry()?;
+            budget.promise_bytes(entry.size)?;
             let Some(name) = clean(&entry.path) else { continue };
             root_like |= ROOT_NAMES.contains(&name.split('/').next().unwrap_or_default());
             if root_like || members.len() >= MEMBERS {
@@ -184,7 +183,7 @@ impl Archive {
                 _ => {}
             }
         }
-        if entries == 0 {
+        if budget.entries() == 0 {
             return Err(bad("it has no entries"));
         }
         self.format = match root_like {

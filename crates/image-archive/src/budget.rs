@@ -11,16 +11,22 @@ pub struct Budget {
     limits: ImportLimits,
     entries: u64,
     bytes: u64,
+    /// By the entries seen, read or not.
+    promised: u64,
     until_check: u64,
 }
 
 impl Budget {
     pub fn new(limits: ImportLimits) -> Self {
-        Self { limits, entries: 0, bytes: 0, until_check: 0 }
+        Self { limits, entries: 0, bytes: 0, promised: 0, until_check: 0 }
     }
 
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
     }
 
     pub fn take_entry(&mut self) -> Result<(), EngineError> {
@@ -31,12 +37,23 @@ impl Budget {
         Ok(())
     }
 
+    /// An entry says that it has as many: together no more than may be written.
+    pub fn promise_bytes(&mut self, bytes: u64) -> Result<(), EngineError> {
+        self.promised = self.promised.saturating_add(bytes);
+        self.within(self.promised)
+    }
+
+    fn within(&self, bytes: u64) -> Result<(), EngineError> {
+        if bytes > self.limits.bytes {
+            return Err(bad(format!("it unpacks to more than {} bytes", self.limits.bytes)));
+        }
+        Ok(())
+    }
+
     /// Before writing `bytes` to the file system of `fd`.
     pub fn take_bytes(&mut self, bytes: u64, fd: impl AsFd) -> Result<(), EngineError> {
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > self.limits.bytes {
-            return Err(bad(format!("it unpacks to more than {} bytes", self.limits.bytes)));
-        }
+        self.within(self.bytes)?;
         if self.until_check >= bytes {
             self.until_check -= bytes;
             return Ok(());

@@ -77,8 +77,7 @@ pub(crate) const POST_MORTEM_FRAMES: u64 = 64;
 /// How long a caller whose channel broke waits to learn whether the sandbox has died of it.
 pub(crate) const DEATH_NOTICE: Duration = Duration::from_secs(1);
 
-/// Between two looks for machines that were removed behind the daemon's back; whoever uses one
-/// meanwhile may still be served.
+/// Between two looks for machines that were removed behind the daemon's back.
 pub(crate) const LOSS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two tries to watch a machine whose engine does not answer.

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::PoolEntry;
+use crate::limits::LOSS_INTERVAL;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -22,6 +23,9 @@ pub struct Settings {
     pub stop_deadline: Duration,
     /// How often engine objects and sandboxes are compared.
     pub sweep_interval: Duration,
+    /// How often, in between, machines are looked for that are gone; whoever uses one meanwhile may
+    /// still be served.
+    pub loss_interval: Duration,
     /// Machines made at the same time; what the engine advises when absent.
     pub concurrent_creates: Option<usize>,
     /// Machines to keep ready; none by default.
@@ -53,6 +57,7 @@ impl Default for Settings {
             create_deadline: Duration::from_secs(30),
             stop_deadline: Duration::from_secs(15),
             sweep_interval: Duration::from_secs(5),
+            loss_interval: LOSS_INTERVAL,
             concurrent_creates: None,
             pool: Vec::new(),
             publish_address: IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::lifecycle::{Event, Phase, Standing};
-use crate::limits::{CONCURRENT_DESTROYS, KEPT_EVENTS, LOSS_INTERVAL};
+use crate::limits::{CONCURRENT_DESTROYS, KEPT_EVENTS};
 use crate::provider::Provider;
 use crate::reconcile::death_of;
 use crate::sandbox::SharedSandbox;
@@ -22,9 +22,10 @@ use crate::{OrchestratorError, pool};
 pub(crate) async fn run(context: Arc<Context>, provider: Arc<Provider>) {
     let mut failing = false;
     let mut next = Instant::now() + context.settings.sweep_interval;
+    let pause = context.settings.loss_interval.min(context.settings.sweep_interval);
     let sweeping = async {
         loop {
-            tokio::time::sleep(LOSS_INTERVAL.min(context.settings.sweep_interval)).await;
+            tokio::time::sleep(pause).await;
             let swept = if Instant::now() < next {
                 compare(&context, &provider, false).await.map(drop)
             } else {

@@ -19,6 +19,7 @@ mod seeded;
 mod suite_image;
 mod viewer;
 mod wait;
+pub mod workspace;
 
 pub use api::{Api, LogRecord};
 pub use cable::Cable;

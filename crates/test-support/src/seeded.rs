@@ -7,6 +7,10 @@ use std::time::Duration;
 pub struct Seeded(u64);
 
 impl Seeded {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// The seed of this run; what it is printed with says which test it belongs to.
     pub fn announce(what: &str) -> Self {
         let given = std::env::var("SANDBANK_SEED").ok().and_then(|text| text.parse().ok());

@@ -1,5 +1,7 @@
 //! The configuration's words in the parts' own types.
 
+use std::time::Duration;
+
 use sandbank_engine::{Control, Engine, InstanceId};
 use sandbank_engine_docker::DockerSettings;
 use sandbank_engine_native::{NativeSettings, Omitted, StorageKind as NativeStorage, Subnet};
@@ -77,6 +79,15 @@ fn leave_out(native: &mut NativeSettings) {
     native.omitted = Omitted { controls: names.split(',').map(named).collect(), image };
 }
 
+const LOSS_INTERVAL: &str = "SANDBANK_TEST_LOSS_INTERVAL_MS";
+
+/// For tests of who tells of a loss: a build for development can be told not to look for it.
+fn loss_interval() -> Duration {
+    let told = std::env::var(LOSS_INTERVAL).ok().filter(|_| cfg!(debug_assertions));
+    let told = told.map(|text| Duration::from_millis(text.parse().expect("milliseconds")));
+    told.unwrap_or(LifecycleSettings::default().loss_interval)
+}
+
 pub(super) async fn lifecycle_settings(
     settings: &Settings,
     engine: &dyn Engine,
@@ -101,6 +112,7 @@ pub(super) async fn lifecycle_settings(
         create_deadline: sandboxes.create_deadline,
         stop_deadline: sandboxes.stop_deadline,
         sweep_interval: sandboxes.sweep_interval,
+        loss_interval: loss_interval(),
         concurrent_creates: sandboxes.concurrent_creates,
         pool: settings.pool_entries(&images, enforces_quota),
         publish_address: settings.ports.publish_address,

@@ -246,7 +246,9 @@ async fn extreme_limits_make_a_sandbox_or_a_refusal() -> anyhow::Result<()> {
         body["sessionKey"] = json!(format!("extreme:{number}"));
         body["network"] = json!({ "mode": "none" });
         let (status, answer) = api.try_call("POST", "/v1/sandboxes", Some(body.clone())).await?;
-        assert!(status < 500, "{body}: {status} {answer}");
+        // A quota that nothing enforces is refused by the control's name.
+        let is_clear = status < 500 || answer["code"] == "control_unavailable";
+        assert!(is_clear, "{body}: {status} {answer}");
         if let Some(id) = answer["sandboxId"].as_str() {
             api.stop(id).await?;
         } else {

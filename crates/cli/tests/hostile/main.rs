@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod access;
+mod archives;
 mod crowds;
 mod files;
 mod json_bodies;

@@ -1,9 +1,9 @@
 //! Canaries given to the daemon are found nowhere they do not belong (T75, T76).
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use sandbank_test_support::{TestDaemon, skip_unless_root, wait_for};
+use sandbank_test_support::{SUITE_IMAGE, TestDaemon, is_over_docker, skip_unless_root, wait_for};
 use serde_json::json;
 
 use crate::SANDBANK;
@@ -16,10 +16,17 @@ const STDIN: &str = "canary-stdin-90dd";
 const WRONG_TOKEN: &str = "canary-wrong-token-aa01";
 const WRONG_BODY: &str = "canary-wrong-body-b7b7";
 
-/// Files below the daemon's data that hold this text, but for what the sandboxes themselves have.
-fn holding(directory: &Path, needle: &str) -> Vec<String> {
+/// What the daemon writes, and what Docker does for it: descriptions of containers, and volumes.
+fn places(daemon: &TestDaemon) -> Vec<PathBuf> {
+    let docker = daemon.docker().map(|docker| docker.dir().join("data"));
+    let docker = docker.iter().flat_map(|data| ["containers", "volumes"].map(|d| data.join(d)));
+    docker.chain([daemon.data_dir().to_owned()]).collect()
+}
+
+/// Files that hold this text.
+fn holding(daemon: &TestDaemon, needle: &str) -> Vec<String> {
     let mut found = Vec::new();
-    let mut pending = vec![directory.to_owned()];
+    let mut pending = places(daemon);
     while let Some(directory) = pending.pop() {
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -42,12 +49,14 @@ async fn secrets_are_in_no_log_no_database_no_record_and_no_error() -> anyhow::R
     if skip_unless_root() {
         return Ok(());
     }
+    let image = if is_over_docker() { SUITE_IMAGE } else { "host" };
+    let pool = format!("{image}@none=1");
     // Plain storage keeps workspaces below the data directory, where the search sees them.
     let settings = [
         ("SANDBANK_LOG", "trace"),
         ("SANDBANK_ADMIN_TOKEN", ADMIN),
         ("SANDBANK_STORAGE", "plain"),
-        ("SANDBANK_POOL", "host@none=1"),
+        ("SANDBANK_POOL", &*pool),
     ];
     let daemon = TestDaemon::start_with(SANDBANK, &settings).await?;
     let api = sandbank_test_support::Api::new(daemon.url(), ADMIN.to_owned());
@@ -57,9 +66,8 @@ async fn secrets_are_in_no_log_no_database_no_record_and_no_error() -> anyhow::R
     let scoped_api = sandbank_test_support::Api::new(daemon.url(), scoped.clone());
     let metrics = async || anyhow::Ok(api.request("GET", "/metrics").send().await?.text().await?);
     wait_for("a ready machine", Duration::from_secs(20), || async {
-        metrics().await.is_ok_and(|text| {
-            text.contains("sandbank_pool_ready{image=\"host\",network=\"none\"} 1")
-        })
+        let ready = format!("sandbank_pool_ready{{image=\"{image}\",network=\"none\"}} 1");
+        metrics().await.is_ok_and(|text| text.contains(&ready))
     })
     .await?;
     // Variables take another way into a machine that was ready.
@@ -102,11 +110,11 @@ async fn secrets_are_in_no_log_no_database_no_record_and_no_error() -> anyhow::R
     }
 
     // The search finds what is there, and what is a sandbox's own is only there.
-    let in_workspace = holding(daemon.data_dir(), BODY);
+    let in_workspace = holding(&daemon, BODY);
     assert!(!in_workspace.is_empty(), "the search sees nothing");
     assert!(in_workspace.iter().all(|path| path.ends_with("/f")), "{in_workspace:?}");
     for secret in [ADMIN, CREATE_ENV, COMMAND_ENV, STDIN, WRONG_TOKEN, WRONG_BODY, &scoped] {
-        let found = holding(daemon.data_dir(), secret);
+        let found = holding(&daemon, secret);
         assert!(found.is_empty(), "{secret} while it runs: {found:?}");
     }
     api.stop(&id).await?;
@@ -115,7 +123,7 @@ async fn secrets_are_in_no_log_no_database_no_record_and_no_error() -> anyhow::R
     })
     .await?;
     for secret in [ADMIN, CREATE_ENV, COMMAND_ENV, BODY, STDIN, WRONG_TOKEN, WRONG_BODY, &scoped] {
-        let found = holding(daemon.data_dir(), secret);
+        let found = holding(&daemon, secret);
         assert!(found.is_empty(), "{secret} at the end: {found:?}");
     }
     daemon.finish().await

@@ -8,6 +8,7 @@ mod broken;
 mod credentials;
 mod docker;
 mod layers;
+mod limits;
 mod place;
 mod pruned;
 mod pulled;

@@ -56,14 +56,8 @@ impl Place {
         Ok(())
     }
 
-    /// What the store has: names, layers, and work in progress.
     pub(crate) fn store(&self) -> Store {
-        let images = self.daemon.data_dir().join("images");
-        Store {
-            names: names_in(&images.join("names")),
-            layers: names_in(&images.join("layers")),
-            work: names_in(&images.join("work")),
-        }
+        Store::of(&self.daemon)
     }
 
     /// A pull that must fail with these words, and leave nothing, neither on the disk nor open.
@@ -100,11 +94,23 @@ impl Place {
     }
 }
 
+/// What the store has: names, layers, and work in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Store {
     pub(crate) names: Vec<String>,
     pub(crate) layers: Vec<String>,
     pub(crate) work: Vec<String>,
+}
+
+impl Store {
+    pub(crate) fn of(daemon: &TestDaemon) -> Self {
+        let images = daemon.data_dir().join("images");
+        Self {
+            names: names_in(&images.join("names")),
+            layers: names_in(&images.join("layers")),
+            work: names_in(&images.join("work")),
+        }
+    }
 }
 
 fn names_in(dir: &Path) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Parts of a sandbox removed behind the daemon's back: the next calls say so with a reason, its
 //! row is closed, the rest of it is gone, and its key makes a new one.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,12 +14,26 @@ use crate::SANDBANK;
 use crate::objects::{agree, cgroup_bases, runner_pid, workspace_dirs};
 use crate::small_disk::run;
 
-/// Machines that are gone are looked for every second.
-const NOTICED: Duration = Duration::from_secs(4);
+/// A death is told as it happens, and machines that are gone are looked for every second: two are
+/// enough for either where nothing else has the processors.
+const NOTICED: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_runner_is_noticed() -> anyhow::Result<()> {
     noticed("signal 9", Daemon::Runs, kill).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_death_is_told_by_the_engine_as_it_happens_and_waits_for_no_look() -> anyhow::Result<()> {
+    if !cfg!(debug_assertions) {
+        println!("skipped: only a build for development can be told not to look");
+        return Ok(());
+    }
+    noticed("signal 9", Daemon::NeverLooks, kill).await?;
+    match is_over_docker() {
+        true => noticed("signal 9", Daemon::NeverLooks, remove).await,
+        false => Ok(()),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,10 +140,17 @@ fn remove_group(group: &std::path::Path) {
 }
 
 /// While a part is taken away.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Daemon {
     Runs,
+    /// It runs, and compares nothing with what there is.
+    NeverLooks,
     IsAway,
 }
+
+/// Far longer than a test.
+const NEVER: [(&str, &str); 2] =
+    [("SANDBANK_SWEEP_INTERVAL_MS", "3600000"), ("SANDBANK_TEST_LOSS_INTERVAL_MS", "3600000")];
 
 async fn noticed(
     reason: &str,
@@ -139,7 +160,9 @@ async fn noticed(
     if skip_unless_root() {
         return Ok(());
     }
-    let mut daemon = TestDaemon::start_with(SANDBANK, &[("SANDBANK_POOL_SIZE", "1")]).await?;
+    let mut settings = vec![("SANDBANK_POOL_SIZE", "1")];
+    settings.extend(NEVER.iter().filter(|_| meanwhile == Daemon::NeverLooks));
+    let mut daemon = TestDaemon::start_with(SANDBANK, &settings).await?;
     let api = daemon.api()?;
     let (id, bystander) = (api.create("victim").await?, api.create("bystander").await?);
     let (code, ..) = api.run(&id, "echo before > file").await?;
@@ -147,8 +170,9 @@ async fn noticed(
     // The positive control: looking for losses takes nobody who is whole.
     let whole = agree(&daemon, &api).await?;
     ensure!(whole.len() == 2, "{whole:?}");
+    let begun = Instant::now();
     match meanwhile {
-        Daemon::Runs => remove(&daemon, &id)?,
+        Daemon::Runs | Daemon::NeverLooks => remove(&daemon, &id)?,
         Daemon::IsAway => {
             daemon.kill_9()?;
             remove(&daemon, &id)?;
@@ -157,6 +181,7 @@ async fn noticed(
     }
 
     let answer = eventually("the loss to be told", NOTICED, || gone(&api, &id)).await?;
+    println!("{reason:?} was told after {:?}", begun.elapsed());
     let told = answer.to_string();
     ensure!(told.contains(reason), "no {reason:?} in {told}");
     ensure!(agree(&daemon, &api).await?.into_iter().eq([bystander.clone()]), "rows or remains");

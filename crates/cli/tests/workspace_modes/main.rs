@@ -1,6 +1,7 @@
 //! The workspace of `/api`, over HTTP and WebSockets, in every place that it can have: a directory
 //! of this machine, a sandbox of either engine, another machine. What is recorded is compared with
-//! `golden.json`, so that it is the same everywhere, and stays so.
+//! `golden.json`, so that it is the same everywhere, and stays so. What is drawn by chance, the
+//! attacks on paths and what is kept are about a sandbox of whichever engine the tests are about.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,6 +9,7 @@ mod kept;
 mod places;
 mod recorded;
 mod settled;
+mod withstands;
 
 use std::path::{Path, PathBuf};
 

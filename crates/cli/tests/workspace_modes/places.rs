@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use sandbank_test_support::workspace::Workspace;
 use sandbank_test_support::{
     PrivateDocker, SUITE_IMAGE, TestDaemon, free_port, import_suite, skip_over_docker,
     skip_unless_root, wait_for,
@@ -30,13 +31,37 @@ impl Place {
         if skip() {
             return Ok(None);
         }
+        Self::beside().await.map(Some)
+    }
+
+    /// A directory, whatever engine the tests are about: it makes no sandboxes.
+    pub(crate) async fn beside() -> anyhow::Result<Self> {
         let directory = directory()?;
         let root = directory.path().join("root");
         let settings =
             [("WORKSPACE_MODE", "local"), ("SANDBANK_WORKSPACE_ROOT", root.to_str().unwrap())];
         let daemon = daemon(&settings).await?;
         let runner = Some(daemon.data_dir().join("workspace-runner"));
-        Ok(Some(Self { daemon, directory, service: None, runner, _docker: None }))
+        Ok(Self { daemon, directory, service: None, runner, _docker: None })
+    }
+
+    /// A sandbox of the engine that the tests are about.
+    pub(crate) async fn sandbox() -> anyhow::Result<Self> {
+        let daemon = daemon(&[("WORKSPACE_MODE", "sandbox")]).await?;
+        let directory = directory()?;
+        Ok(Self { daemon, directory, service: None, runner: None, _docker: None })
+    }
+
+    /// As a client and whoever works in it see it.
+    pub(crate) async fn workspace(&self) -> anyhow::Result<Workspace> {
+        let (api, token) = (self.daemon.api()?, self.daemon.token()?);
+        match &self.runner {
+            Some(_) => {
+                let root = self.directory.path().join("root");
+                Ok(Workspace::of_directory("local", api, token, root))
+            }
+            None => Workspace::of_sandbox("sandbox", api, token).await,
+        }
     }
 
     pub(crate) async fn native() -> anyhow::Result<Option<Self>> {

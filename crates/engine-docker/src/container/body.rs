@@ -31,6 +31,9 @@ pub(crate) const LOOPBACK_V6: (&str, &str) = ("net.ipv6.conf.lo.disable_ipv6", "
 /// When the host runs out of memory, machines go before the host's own services.
 const OOM_SCORE_ADJUSTMENT: i64 = 300;
 
+/// The kernel's own.
+const CPU_PERIOD_US: i64 = 100_000;
+
 /// Beside the native engine's: what Docker covers or fixes by itself.
 const HIDDEN_TOO: [&str; 2] = ["/proc/latency_stats", "/sys/devices/virtual/powercap"];
 
@@ -136,7 +139,9 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
         memory: Some(memory),
         // The same: no swap.
         memory_swap: Some(memory),
-        nano_cpus: Some(i64::from(limits.cpu_millis) * 1_000_000),
+        // As a share of time: of whole processors Docker refuses more than there are.
+        cpu_period: Some(CPU_PERIOD_US),
+        cpu_quota: Some(i64::from(limits.cpu_millis) * CPU_PERIOD_US / 1000),
         pids_limit: Some(i64::from(limits.pids)),
         sysctls: recipe.loopback_v6.then(|| [LOOPBACK_V6].map(owned).into()),
         oom_score_adj: Some(OOM_SCORE_ADJUSTMENT),

@@ -16,7 +16,7 @@ pub(super) fn findings(
     config: &HostConfig,
 ) -> [HostFinding; 3] {
     let number = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
-    let cpu = number(config.nano_cpus).map(|nanos| nanos / 1_000_000);
+    let cpu = asked_cpu_millis(config);
     // The kernel counts memory in pages.
     let (asked, pages) = (limits.memory_bytes, limits.memory_bytes / PAGE * PAGE);
     [
@@ -68,6 +68,15 @@ fn plain(file: &Path) -> Option<u64> {
 
 fn memory(place: &Path) -> Option<u64> {
     plain(&place.join("memory.max")).or_else(|| plain(&place.join("memory.limit_in_bytes")))
+}
+
+/// In thousandths of a core, as Docker was asked: by earlier versions in whole ones.
+pub(super) fn asked_cpu_millis(config: &HostConfig) -> Option<u64> {
+    let millis = match (config.cpu_quota, config.cpu_period) {
+        (Some(quota @ 1..), Some(period @ 1..)) => quota.saturating_mul(1000) / period,
+        _ => config.nano_cpus.filter(|nanos| *nanos > 0)? / 1_000_000,
+    };
+    u64::try_from(millis).ok()
 }
 
 /// In thousandths of a core.

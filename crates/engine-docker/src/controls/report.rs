@@ -13,6 +13,7 @@ use sandbank_protocol::containment::Outcome;
 
 use super::QUOTA_FIX;
 use super::attempt::{Attempt, attempt};
+use super::cgroups::asked_cpu_millis;
 use super::confinement::inspect;
 use super::process::Process;
 use super::users::Users;
@@ -223,7 +224,7 @@ fn measured(parts: &Parts, control: Control, seen: &Seen) -> Verdict {
             let held = |limit: Option<i64>| limit.is_some_and(|limit| limit > 0);
             let set = match control {
                 Control::MemoryLimit => held(config.memory),
-                Control::CpuLimit => held(config.nano_cpus),
+                Control::CpuLimit => asked_cpu_millis(config).is_some(),
                 _ => held(config.pids_limit),
             };
             yes_or(set, "by Docker's cgroups", "not set")

@@ -77,6 +77,7 @@ impl Layer<'_> {
         let mut stream = TarStream::new(hashed, self.archive.format == Format::Rootfs);
         while let Some(entry) = stream.next_entry().map_err(damaged)? {
             budget.take_entry()?;
+            budget.promise_bytes(entry.size)?;
             stays_inside(&entry)?;
             if is_program(&entry) {
                 let mut head = [0; 20];

@@ -61,7 +61,10 @@ pub(crate) async fn import(
     importing: &Importing<'_>,
     tell: &(dyn Fn(ImportProgress) + Send + Sync),
 ) -> Result<(), EngineError> {
-    let length = std::fs::metadata(path).map_err(EngineError::io("open the archive"))?.len();
+    let unopened = |error: std::io::Error| {
+        EngineError::BadImage(format!("{} cannot be opened: {error}", path.display()))
+    };
+    let length = std::fs::metadata(path).map_err(unopened)?.len();
     let (done, signs) = (AtomicU64::new(0), AtomicU64::new(0));
     let progress = Arc::new(Progress { length, done, signs });
     let checking = check(client, path.to_owned(), importing, Arc::clone(&progress));

@@ -88,6 +88,7 @@ impl<'a> Unpacker<'a> {
     pub(super) fn unpack<R: Skip>(mut self, stream: &mut TarStream<R>) -> Result<u64, EngineError> {
         while let Some(entry) = stream.next_entry().map_err(damaged)? {
             self.budget.take_entry()?;
+            self.budget.promise_bytes(entry.size)?;
             self.entries += 1;
             self.place(&entry, stream)?;
         }

@@ -78,7 +78,7 @@ fn unpack(
     root.mkdir_all(path).map_err(refuse)?;
     let base = root.below(path).map_err(refuse)?;
     let done = Unpacked { entries: 0, bytes: 0 };
-    let mut unpack = Unpack { base, done, modes: BTreeMap::new(), modes_bytes: 0 };
+    let mut unpack = Unpack { base, done, promised: 0, modes: BTreeMap::new(), modes_bytes: 0 };
     let mut stream = TarStream::new(stream, true);
     let placed = unpack.place_all(&mut stream, path, wanted);
     // Of what was unpacked before a refusal, too.
@@ -102,6 +102,8 @@ struct Unpack {
     /// Nothing leads out of it.
     base: Root,
     done: Unpacked,
+    /// Bytes of all files so far, and of the one that comes next.
+    promised: u64,
     /// Modes of directories that are set at the end: until then they are filled.
     modes: BTreeMap<RelPath, u32>,
     modes_bytes: usize,
@@ -127,6 +129,12 @@ impl Unpack {
     fn place(&mut self, entry: &Entry, stream: &mut TarStream<Decoded>) -> Result<(), Fault> {
         if self.done.entries == MAX_ARCHIVE_ENTRIES {
             let message = format!("an archive has at most {MAX_ARCHIVE_ENTRIES} entries");
+            return Err(Fault::new(FaultCode::LimitReached, message));
+        }
+        // One that says itself that it does not fit is refused before any of it is written.
+        self.promised = self.promised.saturating_add(entry.size);
+        if self.promised > MAX_ARCHIVE_BYTES {
+            let message = format!("the files of an archive have at most {MAX_ARCHIVE_BYTES} bytes");
             return Err(Fault::new(FaultCode::LimitReached, message));
         }
         let path = self.path(&entry.path)?;

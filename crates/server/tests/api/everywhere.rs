@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
+use sandbank_test_support::workspace::Workspace;
 use sandbank_workspace::service::Service;
 use sandbank_workspace::{
     KeyFile, Keys, LocalPlace, LocalSettings, Place, RemotePlace, RemoteSettings,
@@ -38,6 +39,14 @@ impl Everywhere {
         let (code, out, _) = self.world.api.run(id, "pwd -P").await.unwrap();
         assert_eq!(code, 0);
         PathBuf::from(out.trim_end())
+    }
+
+    /// With one file, `safe`.
+    pub(crate) async fn workspace(&self) -> Workspace {
+        let (api, token) = (self.world.api.clone(), self.world.token.clone());
+        let safe = serde_json::json!({ "content": "safe" });
+        api.call("PUT", "/api/file?path=safe", Some(safe)).await.unwrap();
+        Workspace::of_directory(self.mode, api, token, self.directory().await)
     }
 
     /// Runs git in the workspace.

@@ -1,12 +1,10 @@
 //! Files and directories that are too large to be answered whole.
 
 use std::fs::{self, File};
-use std::io::Write;
 
-use sandbank_test_support::Meanwhile;
 use serde_json::{Value, json};
 
-use super::{answer, attacked, ready};
+use super::answer;
 use crate::everywhere::{everywhere, local};
 
 const FILES: usize = 200_000;
@@ -25,17 +23,18 @@ fn resident_bytes() -> u64 {
 async fn a_file_of_ten_gigabytes_has_its_size_and_costs_no_memory() {
     const SIZE: u64 = 10 << 30;
     for place in everywhere(&[]).await {
-        let workspace = ready(&place).await;
-        File::create(workspace.join("huge")).unwrap().set_len(SIZE).unwrap();
+        let workspace = place.workspace().await;
+        let attacked = async |route, path| workspace.attacked(route, path).await.unwrap();
+        File::create(place.directory().await.join("huge")).unwrap().set_len(SIZE).unwrap();
         let before = resident_bytes();
-        let (status, body) = attacked(&place, "read", "huge").await;
+        let (status, body) = attacked("read", "huge").await;
         assert_eq!(status, 413, "{body}");
         assert!(body["detail"].as_str().unwrap().starts_with("File too large: huge"), "{body}");
-        let (_, tree) = attacked(&place, "tree", ".").await;
+        let (_, tree) = attacked("tree", ".").await;
         let entry = json!({ "name": "huge", "path": "huge", "is_dir": false, "size": SIZE });
         assert!(tree["entries"].as_array().unwrap().contains(&entry), "{tree}");
-        assert_eq!(attacked(&place, "rename from", "huge").await.0, 200);
-        assert_eq!(attacked(&place, "delete", "renamed").await.0, 200);
+        assert_eq!(attacked("rename from", "huge").await.0, 200);
+        assert_eq!(attacked("delete", "renamed").await.0, 200);
         // Other tests run in this process, too.
         let grown = resident_bytes().saturating_sub(before);
         assert!(grown < 1 << 30, "{grown} bytes more");
@@ -46,8 +45,9 @@ async fn a_file_of_ten_gigabytes_has_its_size_and_costs_no_memory() {
 #[tokio::test]
 async fn of_two_hundred_thousand_files_what_was_cut_is_said_and_each_is_found() {
     let place = local(&[]).await;
-    let workspace = ready(&place).await;
-    let directory = workspace.join("many");
+    let workspace = place.workspace().await;
+    let attacked = async |route, path| workspace.attacked(route, path).await.unwrap();
+    let directory = place.directory().await.join("many");
     fs::create_dir_all(directory.join("few")).unwrap();
     // Links to one file cost less than files do, as far as a file system has them.
     let mut linked = directory.join("n0");
@@ -59,17 +59,17 @@ async fn of_two_hundred_thousand_files_what_was_cut_is_said_and_each_is_found() 
             linked = name;
         }
     }
-    let (status, tree) = attacked(&place, "tree", "many").await;
+    let (status, tree) = attacked("tree", "many").await;
     let entries = tree["entries"].as_array().unwrap();
     assert_eq!((status, entries.len()), (200, SHOWN));
     let cut = (&tree["truncated"], &tree["truncation_reason"]);
     assert_eq!(cut, (&json!(true), &json!("nodes")));
-    let (status, found) = attacked(&place, "search", ".").await;
+    let (status, found) = attacked("search", ".").await;
     let results = found["results"].as_array().unwrap();
     assert_eq!((status, results.len()), (200, SHOWN));
     assert_eq!(found["truncated"], true);
     // What is not cut says nothing of it, and nothing hides behind the cut.
-    let (_, few) = attacked(&place, "tree", "many/few").await;
+    let (_, few) = attacked("tree", "many/few").await;
     assert_eq!(few, json!({ "entries": [], "path": "many/few" }));
     let last = format!("n{}", FILES - 1);
     let search = [("q", last.as_str()), ("path", "many")];
@@ -79,30 +79,4 @@ async fn of_two_hundred_thousand_files_what_was_cut_is_said_and_each_is_found() 
     assert_eq!(names, [&json!(last)]);
     assert_eq!(found.get("truncated"), None);
     place.end().await;
-}
-
-#[tokio::test]
-async fn a_file_that_grows_while_it_is_read_is_answered_within_its_bounds() {
-    const LEAST: usize = (10 << 20) - 1000;
-    for place in everywhere(&[]).await {
-        let workspace = ready(&place).await;
-        let (growing, fresh) = (workspace.join("growing"), workspace.join("fresh"));
-        let grown = growing.clone();
-        let _meanwhile = Meanwhile::repeat(move || {
-            if let Ok(mut file) = File::options().append(true).open(&grown) {
-                file.write_all(&[b'x'; 10]).unwrap();
-            }
-        });
-        for _ in 0..10 {
-            // It crosses what may be read again and again.
-            fs::write(&fresh, vec![b'x'; LEAST]).unwrap();
-            fs::rename(&fresh, &growing).unwrap();
-            let (status, body) = attacked(&place, "read", "growing").await;
-            let length = body["content"].as_str().map_or(0, str::len);
-            assert!(matches!(status, 200 | 413), "mode {}: {status}", place.mode);
-            assert!(length <= 10 << 20, "mode {}: {length} bytes", place.mode);
-        }
-        assert_eq!(attacked(&place, "read", "safe").await.0, 200);
-        place.end().await;
-    }
 }
