@@ -1,6 +1,7 @@
 //! Everything that these tests say of a kernel with `openat2`, said again without it.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![allow(clippy::duplicate_mod, reason = "each of these tests has its playground")]
 #![allow(unsafe_code, reason = "a filter of system calls is set before anything else runs")]
 
 #[path = "batches.rs"]

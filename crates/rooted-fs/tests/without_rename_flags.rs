@@ -1,6 +1,7 @@
 //! What takes names that are free, and what exchanges, on a file system that can do neither.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![allow(clippy::duplicate_mod, reason = "each of these tests has its playground")]
 #![allow(unsafe_code, reason = "a filter of system calls is set before anything else runs")]
 
 #[path = "batches.rs"]
