@@ -109,3 +109,8 @@ pub(crate) const USAGE_FRESH_FOR: Duration = Duration::from_secs(5);
 /// How much of a workspace is looked at for what it takes on disk.
 pub(crate) const MAX_MEASURED_ENTRIES: usize = 500_000;
 pub(crate) const MAX_MEASURED_DEPTH: usize = 100;
+
+/// Threads on the host of a machine with a kernel of its own: as many, and for each of its processes
+/// these. gVisor's of 2024 was seen with 35 and 2. At the limit its kernel ends, and the machine.
+pub(crate) const OWN_KERNEL_TASKS: i64 = 64;
+pub(crate) const OWN_KERNEL_TASKS_PER_PROCESS: i64 = 4;

@@ -6,12 +6,14 @@
 //! may have open.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, RenameFlags, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, RenameFlags, linkat, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
 use crate::error::At;
-use crate::pending::replaceable;
+use crate::pending::{random_name, replaceable};
+use crate::renaming::rename_new;
 use crate::{PendingFile, RelPath, Root, RootedError};
 
 /// Staged files; dropping it before [`Batch::commit`] removes what was written.
@@ -36,6 +38,8 @@ enum Place {
     Created,
     /// The new version is in place, the old one is under the temporary name.
     Exchanged,
+    /// The same, on a file system that cannot exchange.
+    Replaced,
 }
 
 impl<'r> Batch<'r> {
@@ -54,11 +58,10 @@ impl<'r> Batch<'r> {
     pub fn commit(mut self) -> Result<(), RootedError> {
         for index in 0..self.staged.len() {
             // On an error, dropping the batch puts everything back.
-            let placed = put_in_place(self.root, &self.staged[index])?;
-            self.staged[index].place = placed;
+            put_in_place(self.root, &mut self.staged[index])?;
         }
         for staged in self.staged.drain(..) {
-            if staged.place == Place::Exchanged {
+            if matches!(staged.place, Place::Exchanged | Place::Replaced) {
                 // The new versions stand; an old one that cannot be removed is only litter.
                 let _ = remove_temporary(self.root, &staged);
             }
@@ -75,39 +78,63 @@ impl Drop for Batch<'_> {
     }
 }
 
-fn put_in_place(root: &Root, staged: &Staged) -> Result<Place, RootedError> {
+fn put_in_place(root: &Root, staged: &mut Staged) -> Result<(), RootedError> {
     let path = &staged.path;
     let (directory, name) = path.split().ok_or(RootedError::IsRoot)?;
     let parent = root.resolve_directory(&directory)?;
-    let rename = |flags| renameat_with(&parent, &staged.temporary, &parent, name, flags);
     replaceable(&parent, name, path)?;
-    match rename(RenameFlags::NOREPLACE) {
-        Ok(()) => return Ok(Place::Created),
+    let temporary = staged.temporary.as_os_str();
+    match rename_new((&parent, temporary), (&parent, name)) {
+        Ok(()) => {
+            staged.place = Place::Created;
+            return Ok(());
+        }
         Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno).at(path),
     }
-    rename(RenameFlags::EXCHANGE).at(path)?;
+    let exchange = || renameat_with(&parent, temporary, &parent, name, RenameFlags::EXCHANGE);
+    match exchange() {
+        // The file system cannot (volumes of gVisor).
+        Err(Errno::INVAL) => return replace(&parent, staged),
+        answer => answer.at(path)?,
+    }
     // What was really exchanged is only certain now.
-    if let Err(error) = replaceable(&parent, &staged.temporary, path) {
-        rename(RenameFlags::EXCHANGE).at(path)?;
+    if let Err(error) = replaceable(&parent, temporary, path) {
+        exchange().at(path)?;
         return Err(error);
     }
-    Ok(Place::Exchanged)
+    staged.place = Place::Exchanged;
+    Ok(())
+}
+
+/// Keeps the old version under another name first.
+fn replace(parent: &OwnedFd, staged: &mut Staged) -> Result<(), RootedError> {
+    let path = &staged.path;
+    let (_, name) = path.split().ok_or(RootedError::IsRoot)?;
+    let kept = random_name().at(path)?;
+    linkat(parent, name, parent, &kept, AtFlags::empty()).at(path)?;
+    if let Err(errno) = renameat(parent, &staged.temporary, parent, name) {
+        let _ = unlinkat(parent, &kept, AtFlags::empty());
+        return Err(errno).at(path);
+    }
+    (staged.temporary, staged.place) = (kept, Place::Replaced);
+    Ok(())
 }
 
 fn put_back(root: &Root, staged: &Staged) -> Result<(), RootedError> {
     let path = &staged.path;
     let (directory, name) = path.split().ok_or(RootedError::IsRoot)?;
     let parent = root.resolve_directory(&directory)?;
-    let flags = match staged.place {
-        Place::Waiting => None,
-        Place::Created => Some(RenameFlags::NOREPLACE),
-        Place::Exchanged => Some(RenameFlags::EXCHANGE),
-    };
-    if let Some(flags) = flags {
-        renameat_with(&parent, name, &parent, &staged.temporary, flags).at(path)?;
+    let temporary = staged.temporary.as_os_str();
+    match staged.place {
+        Place::Waiting => {}
+        Place::Created => rename_new((&parent, name), (&parent, temporary)).at(path)?,
+        Place::Exchanged => {
+            renameat_with(&parent, name, &parent, temporary, RenameFlags::EXCHANGE).at(path)?;
+        }
+        Place::Replaced => return renameat(&parent, temporary, &parent, name).at(path),
     }
-    unlinkat(&parent, &staged.temporary, AtFlags::empty()).at(path)
+    unlinkat(&parent, temporary, AtFlags::empty()).at(path)
 }
 
 fn remove_temporary(root: &Root, staged: &Staged) -> Result<(), RootedError> {

@@ -18,8 +18,8 @@ use sandbank_protocol::{FileKind, FileStat};
 
 use crate::error::At;
 use crate::limits::DIRECTORY_BUFFER_BYTES;
+use crate::opening::open_below;
 use crate::regular::require_regular;
-use crate::resolve::open_below;
 use crate::stat::describe;
 use crate::{Directory, RegularFile, RelPath, RootedError};
 

@@ -10,7 +10,7 @@ use sandbank_protocol::{FileKind, FileStat};
 
 use crate::error::At;
 use crate::limits::{MAX_TREE_ENTRIES, MAX_TREE_LEVELS};
-use crate::resolve::open_below;
+use crate::opening::open_below;
 use crate::stat::Links;
 use crate::{Directory, Order, RelPath, Root, RootedError, Visit, Visitor, walk};
 

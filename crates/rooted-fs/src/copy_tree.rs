@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, openat2, symlinkat};
+use rustix::fs::{Mode, fchmod, fstat, mkdirat, symlinkat};
 use rustix::io::Errno;
 use sandbank_protocol::FileKind;
 
@@ -10,6 +10,7 @@ use crate::copy::copy_file;
 use crate::descent::{Descent, Identity, identity};
 use crate::error::At;
 use crate::limits::{MAX_TREE_ENTRIES, MAX_TREE_LEVELS};
+use crate::opening::create_in;
 use crate::{Directory, Order, RootedError, Visit, Visitor, walk};
 
 /// Copies everything below `from`. Whatever fails ends it; what has been copied stays.
@@ -122,11 +123,8 @@ impl TreeCopy<'_> {
             file => file?,
         };
         let above = self.target()?;
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let copy = loop {
-            match openat2(&above.fd, name, flags, Mode::RUSR | Mode::WUSR, resolve) {
+            match create_in(&above.fd, name) {
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 answer => break answer.at(&above.path.join(name))?,
             }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::error::At;
 use crate::limits::{MAX_PATH_BYTES, WALK_HELD_DIRECTORIES};
-use crate::resolve::open_below;
+use crate::opening::open_below;
 use crate::{Directory, RootedError};
 
 pub(crate) struct Descent {

@@ -5,17 +5,17 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, mkdirat, renameat_with, statat, symlinkat,
-    unlinkat,
+    AtFlags, Mode, OFlags, ResolveFlags, mkdirat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use sandbank_protocol::{FileKind, FileStat};
 
 use crate::error::At;
 use crate::limits::TEMPORARY_NAME_ATTEMPTS;
+use crate::opening::open_below;
 use crate::pending::{create_temporary, random_name, replaceable};
 use crate::remove::Removal;
-use crate::resolve::open_below;
+use crate::renaming::rename_new;
 use crate::stat::describe;
 use crate::{Directory, Overwrite, RelPath, RootedError};
 
@@ -76,14 +76,14 @@ impl Draft {
         let Self { parent, path, .. } = &self;
         let (_, name) = path.split().ok_or(RootedError::IsRoot)?;
         let temporary = self.temporary.as_deref().expect("only this takes it");
-        let flags = match overwrite {
-            Overwrite::No => RenameFlags::NOREPLACE,
+        let placed = match overwrite {
+            Overwrite::No => rename_new((parent, temporary), (parent, name)),
             Overwrite::Yes => {
                 self.fits(name)?;
-                RenameFlags::empty()
+                renameat(parent, temporary, parent, name)
             }
         };
-        renameat_with(parent, temporary, parent, name, flags).at(path)?;
+        placed.at(path)?;
         // A rename onto another name of the same file does nothing, and leaves both.
         let _ = unlinkat(parent, temporary, AtFlags::empty());
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).at(path);

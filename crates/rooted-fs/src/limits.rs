@@ -10,9 +10,14 @@ pub const MAX_NAME_BYTES: usize = 255;
 /// the operation fails as [`crate::RootedError::Contended`].
 pub(crate) const RESOLVE_ATTEMPTS: u32 = 256;
 
-/// Links with absolute targets below the root that one path may go through, as in the kernel;
-/// then it counts as leading outside.
+/// Links that one path may go through, as in the kernel, and as many with absolute targets below the
+/// root; then it counts as leading outside.
 pub(crate) const MAX_LINKS: u32 = 40;
+
+/// Directories within each other that one path may lead through where the kernel has no `openat2`,
+/// since each is held open: twice what fits into a path without links. Beyond it the operation fails
+/// as [`crate::RootedError::PathTooLong`].
+pub(crate) const STEPWISE_HELD_DIRECTORIES: usize = 4096;
 
 /// Random names tried for a temporary file before giving up with `EEXIST`.
 pub(crate) const TEMPORARY_NAME_ATTEMPTS: u32 = 16;

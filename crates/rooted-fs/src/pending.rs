@@ -10,8 +10,7 @@ use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, fchmod, fstat,
-    futimens, openat2, renameat_with, statat, unlinkat,
+    AtFlags, Mode, Timespec, Timestamps, fchmod, fstat, futimens, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -19,6 +18,8 @@ use sandbank_protocol::{FileKind, FileStat};
 
 use crate::error::At;
 use crate::limits::TEMPORARY_NAME_ATTEMPTS;
+use crate::opening::create_in;
+use crate::renaming::rename_new;
 use crate::stat::describe;
 use crate::{Expected, RelPath, Root, RootedError};
 
@@ -98,11 +99,12 @@ impl PendingFile {
         replaceable(&self.parent, &self.name, &self.path)?;
         self.expected.check(&self.parent, &self.name, &self.path)?;
         let temporary = self.temporary.as_ref().expect("only commit and stage take it");
-        let flags = match self.expected {
-            Expected::Nothing => RenameFlags::NOREPLACE,
-            _ => RenameFlags::empty(),
+        let (from, to) = ((&self.parent, temporary.as_os_str()), (&self.parent, &*self.name));
+        let placed = match self.expected {
+            Expected::Nothing => rename_new(from, to),
+            _ => renameat(from.0, from.1, to.0, to.1),
         };
-        match renameat_with(&self.parent, temporary, &self.parent, &self.name, flags) {
+        match placed {
             Err(Errno::EXIST) => return Err(RootedError::Changed(self.path.clone())),
             answer => answer.at(&self.path)?,
         }
@@ -146,13 +148,10 @@ pub(crate) fn replaceable(
 }
 
 pub(crate) fn create_temporary(parent: &OwnedFd) -> Result<(OsString, OwnedFd), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    let mode = Mode::RUSR | Mode::WUSR;
     let mut answer = Err(Errno::EXIST);
     for _ in 0..TEMPORARY_NAME_ATTEMPTS {
         let name = random_name()?;
-        answer = openat2(parent, &name, flags, mode, resolve).map(|file| (name, file));
+        answer = create_in(parent, &name).map(|file| (name, file));
         if !matches!(answer, Err(Errno::EXIST | Errno::INTR | Errno::AGAIN)) {
             break;
         }

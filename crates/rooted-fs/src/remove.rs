@@ -20,7 +20,7 @@ use crate::error::At;
 use crate::limits::{
     DIRECTORY_BUFFER_BYTES, MAX_PATH_BYTES, REMOVAL_HELD_DIRECTORIES, REMOVAL_RETRIES,
 };
-use crate::resolve::open_below;
+use crate::opening::open_below;
 use crate::{RelPath, Root, RootedError};
 
 /// A tree being removed, in steps.

@@ -1,10 +1,11 @@
 //! Moving a name within the root.
 
-use rustix::fs::{RenameFlags, renameat_with};
+use rustix::fs::renameat;
 use rustix::io::Errno;
 use sandbank_protocol::FileStat;
 
 use crate::error::At;
+use crate::renaming::rename_new;
 use crate::stat::Links;
 use crate::{RelPath, Root, RootedError};
 
@@ -30,11 +31,11 @@ impl Root {
         // The old name first, so that a missing source is not reported as a missing target.
         self.stat(from, Links::Keep)?;
         let to_parent = self.resolve_directory(&to_directory)?;
-        let flags = match overwrite {
-            Overwrite::No => RenameFlags::NOREPLACE,
-            Overwrite::Yes => RenameFlags::empty(),
+        let renamed = match overwrite {
+            Overwrite::No => rename_new((&from_parent, from_name), (&to_parent, to_name)),
+            Overwrite::Yes => renameat(&from_parent, from_name, &to_parent, to_name),
         };
-        match renameat_with(&from_parent, from_name, &to_parent, to_name, flags) {
+        match renamed {
             Ok(()) => self.stat(to, Links::Keep),
             Err(Errno::INVAL) => Err(RootedError::IntoItself(from.clone())),
             Err(Errno::NOENT) => Err(RootedError::NotFound(from.clone())),

@@ -1,39 +1,19 @@
-//! The one place that asks the kernel to resolve a path of more than one name.
+//! The one place where a client's path of more than one name is resolved.
 //!
 //! `RESOLVE_BENEATH` refuses every absolute link. Links such as `ln -s $PWD/a b` are common and
 //! harmless, so a link whose target is below one of the root's names is rewritten to a relative
-//! path, and the kernel resolves, and checks, the result from the root again.
+//! path, and the result is resolved, and checked, from the root again.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2, readlinkat};
+use rustix::fs::{OFlags, ResolveFlags, readlinkat};
 use rustix::io::Errno;
 
 use crate::error::At;
-use crate::limits::{MAX_LINKS, MAX_PATH_BYTES, RESOLVE_ATTEMPTS};
+use crate::limits::{MAX_LINKS, MAX_PATH_BYTES};
+use crate::opening::open_below;
 use crate::stat::Links;
 use crate::{RelPath, Root, RootedError};
-
-/// Opens below a directory descriptor; `flags` never create.
-pub(crate) fn open_below(
-    dir: impl AsFd,
-    path: &[u8],
-    flags: OFlags,
-    extra: ResolveFlags,
-) -> Result<OwnedFd, Errno> {
-    let path = if path.is_empty() { b"." } else { path };
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | extra;
-    let flags = flags | OFlags::CLOEXEC;
-    let mut answer = Err(Errno::AGAIN);
-    for _ in 0..RESOLVE_ATTEMPTS {
-        answer = openat2(&dir, path, flags, Mode::empty(), resolve);
-        // The kernel could not rule out an escape through `..` while something was renamed.
-        if !matches!(answer, Err(Errno::AGAIN | Errno::INTR)) {
-            break;
-        }
-    }
-    answer
-}
 
 impl Root {
     /// Opens what is at `path`, following a final link only where `links` says so.

@@ -14,7 +14,7 @@ use playground::{CANARY, Playground};
 use sandbank_rooted_fs::{
     Directory, FileKind, Links, Order, Overwrite, RootedError, Visit, Visitor, walk,
 };
-use sandbank_test_support::Swapper;
+use sandbank_test_support::{Meanwhile, Swapper};
 
 const ROUNDS: u32 = 6_000;
 
@@ -106,6 +106,29 @@ fn deletes_and_moves_never_reach_the_outside() {
     drop(attacker);
     assert!(removed > 0, "the control: some removals succeed");
     play.assert_outside_untouched();
+}
+
+/// What is its `..` is inside at one time and outside at another.
+#[test]
+fn a_directory_that_is_moved_out_takes_nobody_along() {
+    let play = Playground::new();
+    play.write("dir/canary", b"inside");
+    fs::create_dir(play.inside("dir/sub")).unwrap();
+    symlink("../canary", play.inside("dir/sub/up")).unwrap();
+    let (inside, outside) = (play.inside("dir/sub"), play.outside("sub"));
+    let attacker = Meanwhile::repeat(move || {
+        let _ = fs::rename(&inside, &outside);
+        let _ = fs::rename(&outside, &inside);
+    });
+    let mut seen = 0;
+    for _ in 0..ROUNDS {
+        if let Ok(file) = play.root.open_read(&play.path("dir/sub/up")) {
+            assert_eq!(file.read_at(0, 100).unwrap(), b"inside", "read through to the outside");
+            seen += 1;
+        }
+    }
+    drop(attacker);
+    assert!(seen > 0, "the control: some reads reach the file inside");
 }
 
 /// Nothing of what a copy made, or modes changed, is outside or from outside.

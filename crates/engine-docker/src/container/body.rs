@@ -13,7 +13,7 @@ use super::config::{self, Fences};
 use super::temporary;
 use crate::controls::Users;
 use crate::egress::Egress;
-use crate::limits::MAX_LOCKED_BYTES;
+use crate::limits::{MAX_LOCKED_BYTES, OWN_KERNEL_TASKS, OWN_KERNEL_TASKS_PER_PROCESS};
 use crate::naming;
 
 /// Where the runner's volume is.
@@ -88,6 +88,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) loopback_v6: bool,
     /// Whether it has cgroups of its own.
     pub(crate) has_cgroups: bool,
+    /// Whether it has a kernel of its own.
+    pub(crate) own_kernel: bool,
     pub(crate) users: Users,
     pub(crate) fences: Fences<'a>,
 }
@@ -142,7 +144,7 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
         // As a share of time: of whole processors Docker refuses more than there are.
         cpu_period: Some(CPU_PERIOD_US),
         cpu_quota: Some(i64::from(limits.cpu_millis) * CPU_PERIOD_US / 1000),
-        pids_limit: Some(i64::from(limits.pids)),
+        pids_limit: Some(tasks(limits.pids, recipe.own_kernel)),
         sysctls: recipe.loopback_v6.then(|| [LOOPBACK_V6].map(owned).into()),
         oom_score_adj: Some(OOM_SCORE_ADJUSTMENT),
         ulimits: Some(ulimits(recipe.open_files)),
@@ -173,6 +175,16 @@ fn host_config(recipe: &Recipe<'_>) -> HostConfig {
         auto_remove: Some(false),
         runtime: recipe.runtime.map(str::to_owned),
         ..HostConfig::default()
+    }
+}
+
+/// What a machine may have on the host. A kernel of its own is there many threads, which are more
+/// the more processes it has.
+fn tasks(processes: u32, own_kernel: bool) -> i64 {
+    let processes = i64::from(processes);
+    match own_kernel {
+        true => OWN_KERNEL_TASKS + OWN_KERNEL_TASKS_PER_PROCESS * processes,
+        false => processes,
     }
 }
 

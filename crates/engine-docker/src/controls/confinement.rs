@@ -26,9 +26,7 @@ pub(crate) async fn confinement(
 ) -> Result<Confinement, EngineError> {
     let found = inspect(parts, id).await?;
     let spec = spec_of(&found).ok_or_else(|| EngineError::NotFound(id.clone()))?;
-    let container = found.id.clone().unwrap_or_default();
-    let looking = tokio::task::spawn_blocking(move || Process::of(&container));
-    let process = looking.await.map_err(|error| EngineError::Internal(error.to_string()))?;
+    let process = process_of(parts, &found).await?;
     let config = found.host_config.clone().unwrap_or_default();
     let mut seen = vec![
         namespaces(process.as_ref(), &config),
@@ -64,6 +62,19 @@ pub(super) async fn inspect(
         Some(true) => Ok(found),
         _ => Err(EngineError::Dead(id.clone())),
     }
+}
+
+/// None where it is out of sight, or the process of another kernel.
+pub(super) async fn process_of(
+    parts: &Parts,
+    found: &ContainerInspectResponse,
+) -> Result<Option<Process>, EngineError> {
+    if parts.host.own_kernel {
+        return Ok(None);
+    }
+    let container = found.id.clone().unwrap_or_default();
+    let looking = tokio::task::spawn_blocking(move || Process::of(&container));
+    looking.await.map_err(|error| EngineError::Internal(error.to_string()))
 }
 
 fn label<'a>(found: &'a ContainerInspectResponse, name: &str) -> Option<&'a String> {

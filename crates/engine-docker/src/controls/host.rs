@@ -6,6 +6,7 @@ use bollard::models::{SystemInfo, SystemInfoCgroupDriverEnum, SystemInfoCgroupVe
 use sandbank_engine::{Control, EngineError};
 
 use super::Shortcoming;
+use super::own_kernel::{self, has_own_kernel};
 use super::users::Users;
 use crate::connection::{Address, Client, SshTarget};
 use crate::settings::DockerSettings;
@@ -19,6 +20,8 @@ pub(crate) struct Host {
     /// Containers have cgroups of their own. Of those that have none, Docker's numbers are of
     /// whatever cgroup it was started in.
     pub(crate) has_cgroups: bool,
+    /// Containers have a kernel of their own, so their processes are none of the host's.
+    pub(crate) own_kernel: bool,
     /// Containers outlive the engine's restart.
     pub(crate) live_restore: bool,
     pub(crate) shortcomings: Vec<Shortcoming>,
@@ -64,6 +67,7 @@ impl Host {
             fingerprint,
             users,
             has_cgroups: has_cgroups(&info),
+            own_kernel: has_own_kernel(&info, &runtime),
             live_restore: info.live_restore_enabled == Some(true),
             shortcomings: shortcomings(&info, &options, &runtime),
             addresses: addresses(client, &info).await,
@@ -142,13 +146,13 @@ fn shortcomings(info: &SystemInfo, options: &[String], runtime: &str) -> Vec<Sho
             lacks(control, &format!("{why} cannot limit {what}"), limits);
         }
     }
-    // gVisor answers system calls itself: there is no kernel below it that could filter them, and
-    // its own has no landlock.
-    let own_kernel = runtime.contains("runsc");
+    let own_kernel = has_own_kernel(info, runtime);
     if own_kernel {
-        let fix = "gVisor's own kernel stands in its place";
-        lacks(Control::Landlock, "the runtime runsc has no landlock", fix);
+        for (control, reason) in own_kernel::LACKS {
+            lacks(control, reason, own_kernel::FIX);
+        }
     }
+    // That kernel filters system calls itself, whatever the host's can do.
     if !own_kernel && !options.iter().any(|option| option.contains("name=seccomp")) {
         let fix = "use a kernel and a Docker with seccomp";
         lacks(Control::Seccomp, "Docker's host cannot filter system calls", fix);
@@ -164,6 +168,8 @@ fn shortcomings(info: &SystemInfo, options: &[String], runtime: &str) -> Vec<Sho
 
 #[cfg(test)]
 mod tests {
+    use bollard::models::Runtime;
+
     use super::*;
 
     fn complete() -> SystemInfo {
@@ -186,7 +192,22 @@ mod tests {
         let unlimited = SystemInfo { pids_limit: Some(false), ..complete() };
         assert_eq!(controls(&unlimited, &filtered, "runc"), [Control::PidsLimit]);
         assert_eq!(controls(&complete(), &[], "runc"), [Control::Seccomp]);
-        assert_eq!(controls(&complete(), &filtered, "runsc"), [Control::Landlock]);
+        let own_kernel = own_kernel::LACKS.map(|(control, _)| control);
+        assert_eq!(controls(&complete(), &filtered, "runsc"), own_kernel);
+        assert_eq!(controls(&complete(), &[], "runsc"), own_kernel);
+    }
+
+    #[test]
+    fn gvisor_is_known_by_its_program_under_any_name() {
+        let runtime = |path: &str| Runtime { path: Some(path.to_owned()), ..Runtime::default() };
+        let known = [("gvisor", "/usr/bin/runsc"), ("usual", "/usr/bin/runc")];
+        let known = known.map(|(name, path)| (name.to_owned(), runtime(path))).into();
+        let info = SystemInfo { runtimes: Some(known), ..complete() };
+        for (name, own) in
+            [("gvisor", true), ("runsc-kvm", true), ("usual", false), ("kata", false)]
+        {
+            assert_eq!(has_own_kernel(&info, name), own, "{name}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod attempt;
 mod cgroups;
 mod confinement;
 mod host;
+mod own_kernel;
 mod process;
 mod report;
 mod users;

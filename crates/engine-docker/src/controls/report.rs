@@ -14,7 +14,7 @@ use sandbank_protocol::containment::Outcome;
 use super::QUOTA_FIX;
 use super::attempt::{Attempt, attempt};
 use super::cgroups::asked_cpu_millis;
-use super::confinement::inspect;
+use super::confinement::{inspect, process_of};
 use super::process::Process;
 use super::users::Users;
 use crate::lifecycle::{DockerEngine, Parts, create_anyway};
@@ -75,9 +75,7 @@ async fn examine(
     id: &SandboxId,
 ) -> Result<(HostConfig, Option<Process>), EngineError> {
     let found = inspect(parts, id).await?;
-    let container = found.id.clone().unwrap_or_default();
-    let looking = tokio::task::spawn_blocking(move || Process::of(&container));
-    let process = looking.await.map_err(|error| EngineError::Internal(error.to_string()))?;
+    let process = process_of(parts, &found).await?;
     Ok((found.host_config.unwrap_or_default(), process))
 }
 

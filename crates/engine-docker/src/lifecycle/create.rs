@@ -213,6 +213,7 @@ async fn make_container(
         open_files: parts.open_files(),
         loopback_v6: parts.has_loopback_v6(),
         has_cgroups: parts.host.has_cgroups,
+        own_kernel: parts.host.own_kernel,
         users: parts.host.users,
         fences: Fences {
             landlock: parts.has(Control::Landlock),

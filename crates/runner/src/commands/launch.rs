@@ -5,11 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use sandbank_protocol::{
     CgroupVersion, CommandSpec, Fault, FaultCode, RunnerConfig, StdinMode, StreamKind,
 };
+use sandbank_rooted_fs::open_absolute;
 use tokio::io::Interest;
 
 use super::command::{Command, Owner, Parts};
@@ -233,9 +234,7 @@ impl Launcher {
     /// checked here.
     pub(super) fn open_cwd(&self, cwd: Option<&str>) -> Result<(String, OwnedFd), Fault> {
         let path = self.resolve_cwd(cwd.unwrap_or_default());
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::NO_MAGICLINKS;
-        match rustix::fs::openat2(CWD, &path, flags, Mode::empty(), resolve) {
+        match open_absolute(&path, OFlags::PATH | OFlags::DIRECTORY) {
             Ok(directory) => Ok((path, directory)),
             Err(error) => {
                 let message = format!("the working directory {path:?} cannot be entered: {error}");

@@ -12,9 +12,9 @@ mod routes;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
-use rustix::io::Errno;
+use rustix::fs::{Gid, Mode, OFlags, Uid};
 use sandbank_protocol::{EgressConfig, RunnerConfig, WorkloadIdentity};
+use sandbank_rooted_fs::open_absolute;
 
 use crate::privileges;
 
@@ -33,9 +33,6 @@ pub(crate) enum PrepareError {
     #[error(transparent)]
     Capabilities(#[from] privileges::ConfineError),
 }
-
-const NO_OPENAT2: &str = "this kernel has no openat2; Linux has it from 5.6 on, gVisor (runsc) may \
-                          not: use another runtime";
 
 /// Before [`privileges::confine`], which needs what is kept here.
 pub(crate) fn prepare(config: &RunnerConfig) -> Result<(), PrepareError> {
@@ -56,14 +53,7 @@ pub(crate) fn prepare(config: &RunnerConfig) -> Result<(), PrepareError> {
 }
 
 fn directory(path: &str) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::NO_MAGICLINKS;
-    let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve);
-    opened.map_err(|error| match error {
-        // Nothing else in this kernel would keep the paths of files inside the workspace, either.
-        Errno::NOSYS => io::Error::new(io::ErrorKind::Unsupported, NO_OPENAT2),
-        error => error.into(),
-    })
+    Ok(open_absolute(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)?)
 }
 
 /// But nobody may remove what is another's.

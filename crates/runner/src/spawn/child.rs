@@ -37,6 +37,8 @@ pub(super) struct Identity {
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) drop_groups: bool,
+    /// The runner is the workload in effect: see [`crate::privileges::FileIdentity`].
+    pub(super) is_effective: bool,
 }
 
 /// See [`super::ShellEnds`].
@@ -60,6 +62,9 @@ impl Outcome {
         failed.map(|(step, errno)| (step, io::Error::from_raw_os_error(errno)))
     }
 }
+
+/// Of the ids that a process has.
+const UNCHANGED: c_long = -1;
 
 const CANNOT_RUN: c_int = 126;
 const NOT_FOUND: c_int = 127;
@@ -96,6 +101,10 @@ macro_rules! call {
 unsafe fn prepare(task: &Task) -> Step {
     // SAFETY: every pointer passed below is to a live local or to prepared memory.
     unsafe {
+        if task.identity.is_some_and(|identity| identity.is_effective) {
+            let own = libc::syscall(libc::SYS_getuid);
+            call!("be itself", libc::SYS_setresuid, UNCHANGED, own, UNCHANGED)?;
+        }
         if let Some(file) = task.cgroup_file {
             call!("enter its cgroup", libc::SYS_write, file, c"0".as_ptr(), 1usize)?;
         }
@@ -181,7 +190,7 @@ unsafe fn keep_ends(shell: Shell) -> Step {
 /// # Safety
 /// As for [`prepare`].
 unsafe fn become_workload(identity: Identity) -> Step {
-    let Identity { uid, gid, drop_groups } = identity;
+    let Identity { uid, gid, drop_groups, .. } = identity;
     // SAFETY: plain integers; an empty list of groups needs no memory.
     unsafe {
         if drop_groups {

@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Setting] = &[
         flag: Some("docker-runtime"),
         kind: Kind::Text(checks::DOCKER_NAME),
         default: Preset::Computed("the engine's own, which is usually runc"),
-        help: "Runtime of containers, one of those that the Docker Engine knows, such as runc. Its kernel must have openat2, which gVisor's runsc in Debian 13 has not. What it cannot enforce is reported by `sandbank doctor`.",
+        help: "Runtime of containers, one of those that the Docker Engine knows, such as runc. With gVisor's runsc sandboxes have a kernel of their own and no network; what that kernel lacks is refused by name until it is accepted with `security.allow_weaker`, and `sandbank doctor` lists it. Kata's was never tried: it needs KVM.",
     },
     Setting {
         key: "docker.network",
