@@ -86,6 +86,14 @@ fn events(text: &str) -> Vec<Value> {
     data.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
+/// The question that waits, once it can be seen: it is counted before it is written down.
+async fn waiting(tools: &Tools) -> Value {
+    let list = async || tools.world.api.call("GET", "/api/tools/approvals", None).await.unwrap();
+    let is_seen = || async { list().await["waiting"] == 1 };
+    wait_for("the question can be seen", LIMIT, is_seen).await.unwrap();
+    list().await["approvals"][0].clone()
+}
+
 #[tokio::test]
 async fn the_tools_numbers_are_among_the_daemons() {
     let (_project, section) = project();
@@ -121,8 +129,7 @@ async fn the_tools_numbers_are_among_the_daemons() {
     for allow in [true, false] {
         let asking = tokio::spawn(tools.post("bash", &json!({ "command": "mkdir d" })).send());
         has("sandbank_tool_approvals_waiting 1").await;
-        let list = tools.world.api.call("GET", "/api/tools/approvals", None).await.unwrap();
-        let row = &list["approvals"][0];
+        let row = waiting(&tools).await;
         if allow {
             let path = format!("/api/tools/approvals/{}", row["id"].as_str().unwrap());
             let body = json!({ "decision": "allow", "digest": row["digest"] });
