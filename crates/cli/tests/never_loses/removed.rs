@@ -170,7 +170,6 @@ async fn noticed(
     // The positive control: looking for losses takes nobody who is whole.
     let whole = agree(&daemon, &api).await?;
     ensure!(whole.len() == 2, "{whole:?}");
-    let begun = Instant::now();
     match meanwhile {
         Daemon::Runs | Daemon::NeverLooks => remove(&daemon, &id)?,
         Daemon::IsAway => {
@@ -180,6 +179,8 @@ async fn noticed(
         }
     }
 
+    // From when it was done, not from when Docker was asked to.
+    let begun = Instant::now();
     let answer = eventually("the loss to be told", NOTICED, || gone(&api, &id)).await?;
     println!("{reason:?} was told after {:?}", begun.elapsed());
     let told = answer.to_string();
