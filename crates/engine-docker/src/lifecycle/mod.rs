@@ -322,9 +322,16 @@ async fn connect(parts: &Arc<Parts>, id: &SandboxId) -> Result<Box<dyn Stream>, 
     if let Some(ready) = entry.take_ready() {
         return Ok(ready);
     }
-    let _linking = entry.linking.lock().await;
-    entry.end_link().await;
-    streams::connect(&parts.client, id, |cut| entry.set_cut(cut)).await
+    let linking = async {
+        let _linking = entry.linking.lock().await;
+        entry.end_link().await;
+        streams::connect(&parts.client, id, |cut| entry.set_cut(cut)).await
+    };
+    // Docker attaches to a container that has just died, too, and nobody answers there.
+    tokio::select! {
+        linked = linking => linked,
+        _ = entry.death().told() => Err(EngineError::Dead(id.clone())),
+    }
 }
 
 /// The machine's entry; one that another process made is taken up.
