@@ -25,7 +25,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Parts to run: create, command, shell, docker, stream, files, tree, search, workspace,
-    /// terminal, pause, throughput, at-once, growth, density
+    /// terminal, pty, tools, pause, throughput, at-once, growth, density
     /// [default: all]
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     pub(crate) only: Vec<Part>,
