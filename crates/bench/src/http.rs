@@ -45,6 +45,26 @@ pub(crate) struct Reply {
     _connection: SendRequest<Payload>,
 }
 
+/// The server would not.
+#[derive(Debug)]
+struct Refused {
+    status: StatusCode,
+    said: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.status, self.said)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Whether something is already as it was to be, in the server's eyes.
+pub(crate) fn is_conflict(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(|refused: &Refused| refused.status == StatusCode::CONFLICT)
+}
+
 impl Client {
     pub(crate) fn new(address: Address, token: Option<String>) -> Self {
         Self { address, token, idle: Mutex::default() }
@@ -83,7 +103,9 @@ impl Client {
             let status = response.status();
             let answer = response.into_body().collect().await?.to_bytes();
             self.keep(connection);
-            anyhow::ensure!(status.is_success(), "{status}: {}", text_of(&answer));
+            if !status.is_success() {
+                return Err(Refused { status, said: text_of(&answer).into() }.into());
+            }
             if answer.is_empty() {
                 return Ok(Value::Null);
             }

@@ -64,6 +64,10 @@ pub(crate) const REMOVAL_DEADLINE: Duration = Duration::from_secs(20);
 /// Pause between two looks at something the engine finishes on its own.
 pub(crate) const ENGINE_POLL: Duration = Duration::from_millis(20);
 
+/// How long Docker may take a paused container for a running one, or a running one for paused, before it
+/// is believed.
+pub(crate) const PAUSE_SETTLED: Duration = Duration::from_secs(2);
+
 /// Creates that make sense at the same time; beyond it an engine only gets slower.
 pub(crate) const CONCURRENT_CREATES: usize = 4;
 

@@ -135,6 +135,27 @@ async fn a_paused_machine_can_be_destroyed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_is_paused_again_at_once_stands_still_and_goes_on() {
+    let Some(test) = TestEngine::start().await else { return };
+    let id = test.create().await.id;
+    let client = test.client(&id).await;
+    client.start(&support::command(&["sh", "-c", "while :; do :; done"])).await.unwrap();
+    for round in 0..5 {
+        test.engine.pause(&id).await.unwrap();
+        test.engine.resume(&id).await.unwrap();
+        test.engine.pause(&id).await.unwrap();
+        let used = async || test.engine.stats(&id).await.unwrap().cpu_usage_us;
+        let before = used().await;
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        assert_eq!(before, used().await, "it goes on in round {round}");
+        test.engine.resume(&id).await.unwrap();
+        let output = soon("an answer", test.sh(&id, "echo alive")).await;
+        assert_eq!(output.stdout, "alive\n", "in round {round}");
+    }
+    test.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_next_daemon_finds_machines_and_what_is_left_of_them() {
     let Some(test) = TestEngine::start().await else { return };
     let (alive, dead, half) = (test.create().await.id, test.create().await.id, SandboxId::random());

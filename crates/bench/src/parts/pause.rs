@@ -8,6 +8,7 @@ use crate::peers::DOCKER;
 use crate::peers::docker::Kind;
 use crate::report::{Goal, SUBJECT, Section, Unit};
 use crate::samples::Samples;
+use crate::{http, limits};
 
 const PAUSE: &str = "pause";
 const RESUME: &str = "resume";
@@ -36,7 +37,8 @@ pub(super) async fn measure(run: &Run<'_>) -> anyhow::Result<Section> {
                     if !run.slow_take_part(round.abs_diff(run.scale.warm_up)) {
                         continue;
                     }
-                    (timed(docker.pause(container)).await?, timed(docker.resume(container)).await?)
+                    let pause = settled(async || docker.pause(container).await).await?;
+                    (pause, settled(async || docker.resume(container).await).await?)
                 }
                 _ => sandbank(run, &id).await?,
             };
@@ -68,6 +70,20 @@ async fn sandbank(run: &Run<'_>, id: &str) -> anyhow::Result<(Duration, Duration
     let resume = timed(run.api().resume(id)).await?;
     run.api().run(id, &["true"]).await?;
     Ok((pause, resume))
+}
+
+/// For a moment Docker may take a container for paused that is not, or the other way round; only
+/// the request that it heeds counts.
+async fn settled(ask: impl AsyncFn() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
+    let end = Instant::now() + limits::CALL;
+    loop {
+        match timed(ask()).await {
+            Err(error) if http::is_conflict(&error) && Instant::now() < end => {
+                tokio::time::sleep(limits::POLL).await;
+            }
+            answered => return answered,
+        }
+    }
 }
 
 async fn timed(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<Duration> {
