@@ -1,7 +1,8 @@
 //! A real `sandbank serve` on a data directory and port of its own.
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::io::ErrorKind;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -268,7 +269,9 @@ pub fn free_port() -> anyhow::Result<u16> {
     for _ in 0..COUNT {
         let number = begin + GIVEN.fetch_add(1, Ordering::Relaxed);
         let port = u16::try_from(FIRST + number % COUNT)?;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        // Not by listening on it: a process that another thread is just starting would have it for a moment.
+        let tried = TcpStream::connect(("127.0.0.1", port));
+        if tried.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
             return Ok(port);
         }
     }
