@@ -183,7 +183,7 @@ async fn fields_that_have_no_effect_are_told_of_with_the_ones_that_were_meant() 
         answer.json::<serde_json::Value>().await.unwrap()
     };
     let usual = json!({
-        "sessionKey": "chat:1", "runtime": "node24", "idleTtlMs": 900_000, "ports": [3000],
+        "sessionKey": "chat:1", "idleTtlMs": 900_000, "ports": [3000],
         "resources": { "vcpus": 2, "memoryMb": 512 }, "network": { "mode": "default" },
     });
     for _ in 0..2 {
@@ -202,6 +202,24 @@ async fn fields_that_have_no_effect_are_told_of_with_the_ones_that_were_meant() 
 }
 
 #[tokio::test]
+async fn a_runtime_without_an_image_of_its_name_is_told_of_with_what_was_taken() {
+    let world = World::start().await;
+    let create = async |key: &str, mut body: serde_json::Value| {
+        body["sessionKey"] = json!(key);
+        let answer = world.open("POST", "/v1/sandboxes").json(&body).send().await.unwrap();
+        answer.json::<serde_json::Value>().await.unwrap()["warnings"].clone()
+    };
+    let told = json!([
+        "runtime: there is no image python3.13, so this is host: `make images` makes it, and \
+         `sandbank image import python3.13 FILE` takes one"
+    ]);
+    assert_eq!(create("chat:1", json!({ "runtime": "python3.13" })).await, told);
+    let both = json!({ "runtime": "python3.13", "image": "host" });
+    assert!(create("chat:2", both).await.is_null(), "the image was chosen");
+    assert!(create("chat:3", json!({})).await.is_null(), "no runtime was asked for");
+}
+
+#[tokio::test]
 async fn values_that_were_clamped_or_dropped_are_told_of() {
     let world = World::start().await;
     let asked = json!({
@@ -213,7 +231,7 @@ async fn values_that_were_clamped_or_dropped_are_told_of() {
     let expected = json!([
         "idleTtlMs: 10000 was taken, which is what its range allows",
         "resources.vcpus: 8 was taken, which is what its range allows",
-        "runtime: node24 was taken; there are node24 and python3.13",
+        "runtime: node24 was taken, of node24 and python3.13",
         "ports: 1 of them cannot be published; a sandbox has at most 4, from 1 to 65535",
     ]);
     assert_eq!(answer["warnings"], expected);

@@ -27,11 +27,11 @@ pub(super) fn warnings(body: &Map<String, Value>, asked: &CreateRequest) -> Vec<
             }
         }
     }
-    if let Some(runtime) = body.get("runtime").filter(|value| !value.is_null())
+    if let Some(runtime) = given(body, "runtime")
         && runtime.as_str() != Some(&asked.runtime)
     {
         let taken = &asked.runtime;
-        warnings.push(format!("runtime: {taken} was taken; there are node24 and python3.13"));
+        warnings.push(format!("runtime: {taken} was taken, of node24 and python3.13"));
     }
     let dropped = body.get("ports").and_then(Value::as_array).map_or(0, |ports| {
         ports
@@ -45,6 +45,23 @@ pub(super) fn warnings(body: &Map<String, Value>, asked: &CreateRequest) -> Vec<
         ));
     }
     warnings
+}
+
+/// Of a sandbox that was made: its runtime is a label, and an image only where there is one of its name.
+pub(super) fn missing_image(body: &Map<String, Value>, asked: &CreateRequest) -> Option<String> {
+    let CreateRequest { runtime, image, .. } = asked;
+    let is_meant = given(body, "runtime")?.as_str() == Some(runtime);
+    if !is_meant || given(body, "image").is_some() || image.as_str() == runtime {
+        return None;
+    }
+    Some(format!(
+        "runtime: there is no image {runtime}, so this is {image}: `make images` makes it, and \
+         `sandbank image import {runtime} FILE` takes one"
+    ))
+}
+
+fn given<'a>(body: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
+    body.get(field).filter(|value| !value.is_null())
 }
 
 /// Of a value that was given, and fractions aside.

@@ -41,9 +41,9 @@ pub(super) async fn create(
     );
     let mut warnings = create::FIELDS.warnings(&body);
     warnings.extend(adjusted::warnings(&body, &asked));
-    if !made.created
-        && let Some(has) = app.orchestrator().find_living(&made.id)
-    {
+    if made.created {
+        warnings.extend(adjusted::missing_image(&body, &asked));
+    } else if let Some(has) = app.orchestrator().find_living(&made.id) {
         warnings.extend(differences::warnings(&body, &asked, &has));
     }
     Ok(Reply(CreateReply { warnings, ..made.into() }))
