@@ -22,12 +22,19 @@ impl ImageName {
     /// The host's `/usr`, read-only, with a synthetic `/etc`.
     pub const HOST: &str = "host";
 
+    /// Those that `images/` defines, which no registry has under these names.
+    pub const DEFINED_HERE: [&str; 3] = ["base", "node24", "python3.13"];
+
     pub fn host() -> Self {
         Self(Self::HOST.to_owned())
     }
 
     pub fn is_host(&self) -> bool {
         self.0 == Self::HOST
+    }
+
+    pub fn is_defined_here(&self) -> bool {
+        Self::DEFINED_HERE.contains(&&*self.0)
     }
 
     pub fn as_str(&self) -> &str {
@@ -144,6 +151,16 @@ pub struct ImportProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_defined_here_is_what_has_a_dockerfile() {
+        let images = concat!(env!("CARGO_MANIFEST_DIR"), "/../../images");
+        let entries = std::fs::read_dir(images).unwrap().map(Result::unwrap);
+        let defined = entries.filter(|entry| entry.path().join("Dockerfile").exists());
+        let mut names: Vec<_> = defined.map(|entry| entry.file_name()).collect();
+        names.sort();
+        assert_eq!(names, ImageName::DEFINED_HERE);
+    }
 
     #[test]
     fn names_follow_the_registries() {

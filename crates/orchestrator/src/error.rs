@@ -279,6 +279,10 @@ fn engine_hint(error: &EngineError) -> Option<String> {
              or in sandboxes.default_image"
                 .into()
         }
+        EngineError::ImageNotFound(name) if name.is_defined_here() => format!(
+            "have it made with `make images ARGS={name}` in Sandbank's repository, for both engines; \
+             deploy/README.md says how `docker build` makes it"
+        ),
         EngineError::ImageNotFound(name) => {
             format!(
                 "pull it with `sandbank image pull {name}`, or with `docker pull {name}` where Docker \

@@ -57,6 +57,14 @@ async fn over_docker_an_image_that_cannot_be_had_is_told_with_a_step_that_helps_
         answer["hint"].as_str().is_some_and(|h| h.contains("`docker pull no/such:1`")),
         "{answer}"
     );
+    // One that no registry has.
+    let body = json!({ "sessionKey": "a", "image": "node24", "network": { "mode": "none" } });
+    let (status, answer) = daemon.api()?.try_call("POST", "/v1/sandboxes", Some(body)).await?;
+    ensure!(status >= 400 && answer["code"] == "image_not_found", "{status} {answer}");
+    ensure!(
+        answer["hint"].as_str().is_some_and(|hint| hint.contains("`make images ARGS=node24`")),
+        "{answer}"
+    );
     let run = |words: &[&str]| -> anyhow::Result<Said> {
         let mut command = daemon.cli();
         Ok(Said::from(command.args(words).output()?))

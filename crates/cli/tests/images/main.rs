@@ -14,5 +14,6 @@ mod pruned;
 mod pulled;
 mod refused;
 mod registry;
+mod shipped;
 mod tls;
 mod weak_link;
