@@ -271,8 +271,11 @@ if [ "$level" = test ]; then
         rustup component add "$component"
     done
     # The tests that use them say that they are skipped where they could not be had.
-    scripts/docker-registry.sh >/dev/null ||
+    scripts/unpacked.sh docker-registry >/dev/null ||
         echo "setup: docker-registry could not be had; the tests that pull images are skipped" >&2
+    # Debian has it from 13 on.
+    scripts/unpacked.sh runsc trixie >/dev/null ||
+        echo "setup: gVisor's runsc could not be had; its tests are skipped" >&2
     scripts/sandkasten-client.sh >/dev/null ||
         echo "setup: the published client of Sandkasten could not be installed; its tests are skipped" >&2
 fi

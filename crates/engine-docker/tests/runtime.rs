@@ -13,7 +13,7 @@ use sandbank_engine::{Control, Engine, EngineError, MachineSpec, NetworkMode};
 use sandbank_engine_docker::DockerEngine;
 use sandbank_protocol::containment::Outcome;
 use sandbank_protocol::{Ending, MoveRequest};
-use sandbank_test_support::{PrivateDocker, find_program};
+use sandbank_test_support::{PrivateDocker, find_unpacked};
 use support::{TestEngine, attack, command, settings, spec};
 
 /// What its kernel lacks, by the names that the configuration has to accept.
@@ -33,10 +33,7 @@ const WITHOUT_NETWORK: &str = "#!/bin/sh\nexec RUNSC --network=none \"$@\"\n";
 
 /// A Docker that knows `runsc`; None, with a counted reason, where there is none.
 fn docker(directory: &tempfile::TempDir) -> Option<Arc<PrivateDocker>> {
-    let Some(runsc) = find_program("runsc") else {
-        println!("skipped: there is no runsc here; Debian has it from 13 on, as a package");
-        return None;
-    };
+    let runsc = find_unpacked("runsc")?;
     let wrapper = directory.path().join("runsc");
     let script = WITHOUT_NETWORK.replace("RUNSC", runsc.to_str().unwrap());
     std::fs::write(&wrapper, script).unwrap();

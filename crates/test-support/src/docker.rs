@@ -373,6 +373,17 @@ pub fn find(program: &str) -> Option<PathBuf> {
     dirs.map(|dir| dir.join(program)).find(|file| file.is_file())
 }
 
+/// A program that `scripts/unpacked.sh` finds or fetches; None, with a counted reason, where it did neither.
+pub fn find_unpacked(program: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
+    let unpacked = root.join(".build").join(program).join("usr/bin").join(program);
+    let found = find(program).or_else(|| unpacked.is_file().then_some(unpacked));
+    if found.is_none() {
+        println!("skipped: there is no {program}; scripts/setup.sh --test fetches it");
+    }
+    found
+}
+
 /// The root of a file system with a static busybox under every name it has, as a tar archive at
 /// `path`. None, with a counted reason, where there is no such busybox.
 pub fn busybox_root(path: &Path) -> anyhow::Result<Option<()>> {

@@ -25,7 +25,7 @@ pub use api::{Api, LogRecord};
 pub use cable::Cable;
 pub use corpus::replay_corpus;
 pub use daemon::{TestDaemon, free_port};
-pub use docker::{PrivateDocker, busybox_root, find as find_program};
+pub use docker::{PrivateDocker, busybox_root, find as find_program, find_unpacked};
 pub use literal_tar::{literal_entry, literal_tar};
 pub use meanwhile::{Meanwhile, Swapper};
 pub use over_docker::{SUITE_IMAGE, import_suite, is_over_docker, skip_over_docker};

@@ -5,9 +5,9 @@ use std::process::Output;
 use std::time::Duration;
 
 use anyhow::ensure;
-use sandbank_test_support::{TestDaemon, skip_unless_root, wait_for};
+use sandbank_test_support::{TestDaemon, find_unpacked, skip_unless_root, wait_for};
 
-use crate::registry::{Registry, program};
+use crate::registry::Registry;
 
 pub(crate) const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
 
@@ -31,7 +31,7 @@ impl Place {
         if skip_unless_root() {
             return Ok(None);
         }
-        let Some(program) = program() else { return Ok(None) };
+        let Some(program) = find_unpacked("docker-registry") else { return Ok(None) };
         let registry = Registry::start_as(&program, account).await?;
         let daemon = TestDaemon::start_with(SANDBANK, &[STALL]).await?;
         Ok(Some(Self { daemon, registry, docker_config: tempfile::tempdir()? }))

@@ -1,7 +1,7 @@
 //! A real registry on a port of its own, filled over HTTP as any client would.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -14,19 +14,6 @@ use crate::layers::{Layer, configuration, digest, machine, manifest};
 /// `me` and `open sesame`, as htpasswd writes them.
 const ACCOUNT: &str = "me:$2y$05$abcdefghijklmnopqrstuupx2xBUC4954936wVIjyyPHmUBFu0wCW\n";
 pub(crate) const USER: (&str, &str) = ("me", "open sesame");
-
-/// The program, or none with the reason printed.
-pub(crate) fn program() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let unpacked = root.join(".build/docker-registry/usr/bin/docker-registry");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&path).map(|dir| dir.join("docker-registry"));
-    let found = places.chain([unpacked]).find(|place| place.is_file());
-    if found.is_none() {
-        println!("skipped: there is no docker-registry; scripts/setup.sh --test fetches it");
-    }
-    found
-}
 
 pub(crate) struct Registry {
     child: Child,
