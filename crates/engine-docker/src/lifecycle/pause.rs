@@ -2,7 +2,8 @@
 //!
 //! Docker hears of both from containerd, a moment after it did them itself, and believes the later word: a
 //! container that is paused, resumed and paused in quick succession is for a moment taken for paused while it
-//! runs, or the other way round. So "there is nothing to do" counts only if Docker stays with it.
+//! runs, or the other way round. So "there is nothing to do" counts only if Docker stays with it. On cgroup v1 a
+//! busy kernel may not stop all processes within runc's patience, which then lets them go on: that is asked again.
 
 use std::sync::Arc;
 
@@ -74,6 +75,8 @@ async fn until_settled(parts: &Arc<Parts>, id: &SandboxId, wish: Wish) -> Result
             Some(refusal) if refusal.message.contains("is not running") => {
                 return Err(EngineError::Dead(id.clone()));
             }
+            Some(refusal)
+                if refusal.message.contains("unable to freeze") && Instant::now() < settled => {}
             _ => return Err(parts.client.failed(wish.step())(error)),
         }
         tokio::time::sleep(limits::ENGINE_POLL).await;
