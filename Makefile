@@ -44,7 +44,7 @@ torture: ## The longest suites at full length: 200 kills, 20 GiB of output, 1 00
 
 test-docker: ## The suites that know no engine, over a Docker of the tests' own (as root)
 	@scripts/setup.sh --test
-	SANDBANK_TEST_ENGINE=docker cargo test --locked --no-fail-fast --package sandbank-cli $(DOCKER_SUITES:%=--test %) -- --skip native
+	SANDBANK_TEST_ENGINE=docker cargo test --locked --no-fail-fast --package sandbank-cli $(DOCKER_SUITES:%=--test %)
 
 test-vm: ## The engine's tests on a pure cgroup v2 kernel, in a small VM under qemu (as root)
 	scripts/test-vm.sh

@@ -117,6 +117,19 @@ impl TestDaemon {
         docker.said(&["kill", &format!("sandbank-{sandbox}")]).map(|_| true)
     }
 
+    /// Signals the first process of a machine behind the daemon's back, wherever machines are.
+    pub fn signal_runner(&self, sandbox: &str, signal: Signal) -> anyhow::Result<()> {
+        if let Some(docker) = &self.docker {
+            // Docker has its own process ids, and its own way to them.
+            let option = format!("--signal={}", signal.as_raw());
+            return docker.said(&["kill", &option, &format!("sandbank-{sandbox}")]).map(drop);
+        }
+        let path = self.data.path().join("machines").join(sandbox).join("machine.json");
+        let record: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
+        let pid = record["process"]["pid"].as_i64().context("no pid in the record")?;
+        Ok(kill_process(Pid::from_raw(i32::try_from(pid)?).context("not a pid")?, signal)?)
+    }
+
     pub fn token(&self) -> anyhow::Result<String> {
         let path = self.data.path().join("token");
         Ok(std::fs::read_to_string(&path)
