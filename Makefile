@@ -11,7 +11,8 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
 
 SANDBANK := target/release/sandbank
 DOCKER_SUITES := never_lies never_loses shells commands lifecycle survives ports pool posture containment at_once seeds browser \
-	sandboxd_contract sessions_api tools workspaces agents hostile attacks workspace_terminals workspace_modes sessions search sandkasten
+	sandboxd_contract sessions_api tools workspaces agents hostile attacks workspace_terminals workspace_modes sessions search sandkasten \
+	run_alone strangers
 
 help: ## List the targets
 	@echo 'usage: make <target>'
