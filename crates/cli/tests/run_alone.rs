@@ -121,7 +121,11 @@ fn two_runs_at_once_do_not_wait_for_each_other() -> anyhow::Result<()> {
 
     drop(first.stdin.take());
     assert!(first.wait()?.success());
-    assert_eq!(place.directories(), [place.data.clone()], "the temporary data directory stayed");
+    assert_eq!(
+        place.directories(),
+        std::slice::from_ref(&place.data),
+        "the temporary data directory stayed"
+    );
     place.clean();
     Ok(())
 }
@@ -248,7 +252,7 @@ fn what_a_killed_run_left_in_a_temporary_directory_goes_with_the_next_run() -> a
         drop(run.stdin.take());
         assert!(run.wait()?.success());
     }
-    assert_eq!(place.directories(), [place.data.clone()]);
+    assert_eq!(place.directories(), std::slice::from_ref(&place.data));
     place.clean();
     Ok(())
 }
