@@ -11,7 +11,8 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
 
 SANDBANK := target/release/sandbank
 DOCKER_SUITES := never_lies never_loses shells commands lifecycle survives ports pool posture containment at_once seeds browser \
-	sandboxd_contract sessions_api tools workspaces agents hostile attacks workspace_terminals workspace_modes sessions search sandkasten
+	sandboxd_contract sessions_api tools workspaces agents hostile attacks workspace_terminals workspace_modes sessions search sandkasten \
+	run_alone strangers
 
 help: ## List the targets
 	@echo 'usage: make <target>'
@@ -44,7 +45,7 @@ torture: ## The longest suites at full length: 200 kills, 20 GiB of output, 1 00
 
 test-docker: ## The suites that know no engine, over a Docker of the tests' own (as root)
 	@scripts/setup.sh --test
-	SANDBANK_TEST_ENGINE=docker cargo test --locked --no-fail-fast --package sandbank-cli $(DOCKER_SUITES:%=--test %) -- --skip native
+	SANDBANK_TEST_ENGINE=docker cargo test --locked --no-fail-fast --package sandbank-cli $(DOCKER_SUITES:%=--test %)
 
 test-docker-newer: ## The same, and the tests of the Docker engine, over the Docker of a later Debian (as root; ARGS="suite…")
 	@scripts/setup.sh --test

@@ -4,7 +4,7 @@ use sandbank_server::config::Settings;
 
 use crate::client::{Client, TOKEN_IS_MISSING};
 use crate::context::Context;
-use crate::daemon::{Daemon, OwnDaemon};
+use crate::daemon::{Daemon, Mark, OwnDaemon};
 use crate::failure::{Exit, Failure};
 use crate::locate::{self, Found};
 
@@ -53,6 +53,11 @@ impl Connection {
                 Ok(Self { client: own.client().clone(), own: Some(own) })
             }
         }
+    }
+
+    /// A sandbox in a daemon of our own goes with us, unless it is to be kept.
+    pub(crate) fn mark(&self, key: &str) -> Result<Option<Mark>, Failure> {
+        self.own.as_ref().map(|own| own.mark(key)).transpose()
     }
 
     /// Ends a daemon of our own; sandboxes that were kept go on.

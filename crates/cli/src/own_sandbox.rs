@@ -4,6 +4,7 @@ use crate::attach::{Attachment, Outcome};
 use crate::client::{Client, CommandRequest, SandboxRequest};
 use crate::connection::{Connection, Reach};
 use crate::context::Context;
+use crate::daemon::Mark;
 use crate::ending;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupts;
@@ -25,7 +26,12 @@ pub(crate) async fn run(
     let connection = Connection::open(context, Reach::OrOwn { keep, engine }).await?;
     connection.client.check_input(command)?;
     let own = OwnCommand { context, client: &connection.client, command, keep: options.keep };
-    let code = own.run(&options.request(fresh_name(prefix)), &mut interrupts).await;
+    let request = options.request(fresh_name(prefix));
+    let mark = match options.keep {
+        true => None,
+        false => connection.mark(&request.session_key)?,
+    };
+    let code = own.run(&request, &mut interrupts, mark).await;
     connection.close().await;
     code
 }
@@ -42,12 +48,17 @@ impl OwnCommand<'_> {
         &self,
         request: &SandboxRequest,
         interrupts: &mut Interrupts,
+        mark: Option<Mark>,
     ) -> Result<u8, Failure> {
         let sandbox = self.create(request, interrupts).await?;
         let outcome = self.in_sandbox(&sandbox, interrupts).await;
         // Who detaches wants to come back.
         let keep = self.keep || matches!(outcome, Ok(Outcome::Detached));
         let left = self.leave(&sandbox, keep).await;
+        // One that could not be removed is left for whoever comes next.
+        if let (Ok(()), Some(mark)) = (&left, mark) {
+            mark.take_away();
+        }
         let code = ending::report(self.context, &sandbox, &self.command.command_id, outcome?)?;
         left.map(|()| code)
     }

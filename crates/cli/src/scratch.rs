@@ -25,6 +25,11 @@ impl Scratch {
         Err(last.unwrap_or_else(nowhere))
     }
 
+    /// One that somebody made and left.
+    pub(crate) fn adopt(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -160,6 +161,24 @@ impl Host {
         .unwrap();
     }
 
+    /// What a container beside the server is answered, under one of its names.
+    fn asked_beside(&self, name: &str, token: &str) -> Output {
+        let header = format!("Authorization: Bearer {token}");
+        let url = format!("http://{name}:8080/v1/sandboxes");
+        let beside = ["run", "--rm", "--network", "sandbank", IMAGE];
+        let asks = ["wget", "-q", "-O", "-", "--header", &header, &url];
+        self.docker.docker(&[&beside[..], &asks].concat()).unwrap()
+    }
+
+    /// Addresses and ports that somebody on the host listens on, as the kernel writes them.
+    fn listening(&self) -> BTreeSet<String> {
+        let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+        let tables = done(&self.docker.enter("cat").unwrap().args(tables).output().unwrap());
+        let fields = tables.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let listening = fields.filter(|fields| fields.get(3) == Some(&"0A"));
+        listening.map(|fields| fields[1].to_owned()).collect()
+    }
+
     /// Containers, volumes and networks.
     fn labelled(&self, label: &str) -> Vec<String> {
         let lists = [&["ps", "--all"][..], &["volume", "ls"], &["network", "ls"]];
@@ -241,6 +260,49 @@ async fn where_docker_maps_users_the_server_in_a_container_has_the_host_s() {
     host.page(&format!("{url}/file"), "kept").await;
     host.sandbank(&["rm", "--all"]);
     done(&host.compose_with(&files, Some(TOKEN), &["down", "--volumes"]));
+    assert_eq!(host.labelled("sandbank.instance"), NOTHING);
+}
+
+/// As the kernel writes the ports of [`RANGE`] at an address.
+fn range_at(address: &str) -> BTreeSet<String> {
+    (20000..=20003).map(|port: u16| format!("{address}:{port:04X}")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alone_the_server_is_reached_on_its_network_only_and_ports_have_the_public_name() {
+    let Some(mut host) = Host::prepare(|| PrivateDocker::start(false)) else { return };
+    let alone = ["--file", "deploy/compose.yaml"];
+    let up = ["up", "--detach", "--no-build"];
+    let before = host.listening();
+    done(&host.compose_with(&alone, Some(TOKEN), &up));
+    host.healthy().await;
+    for name in ["sandbank", "sandboxd"] {
+        let answer = done(&host.asked_beside(name, TOKEN));
+        assert!(answer.contains("\"sandboxes\":[]"), "{name}: {answer}");
+        assert!(!host.asked_beside(name, "another-token").status.success(), "{name}");
+    }
+    // Of the host's addresses only ports of sandboxes are taken, and only the one of loopback.
+    let taken: BTreeSet<_> = host.listening().difference(&before).cloned().collect();
+    assert_eq!(taken, range_at("0100007F"));
+
+    host.variables.push(("SANDBOXD_PUBLIC_HOST", "sandboxes.example.org".to_owned()));
+    host.variables.push(("SANDBOXD_PUBLIC_PROTO", "https".to_owned()));
+    host.variables.push(("SANDBOXD_PUBLISH_HOST_IP", "127.0.0.2".to_owned()));
+    done(&host.compose_with(&alone, Some(TOKEN), &up));
+    host.healthy().await;
+    let taken: BTreeSet<_> = host.listening().difference(&before).cloned().collect();
+    assert_eq!(taken, range_at("0200007F"));
+    let inside = |words: &[&str]| {
+        let words = [&["exec", "-T", "sandbank", "sandbank"], words].concat();
+        done(&host.compose_with(&alone, Some(TOKEN), &words))
+    };
+    inside(&["run", "--keep", "--port", "3000", "--", "sh", "-c", "echo kept > file"]);
+    let id = inside(&["ps", "--quiet"]);
+    inside(&["exec", &id, "--detach", "--", "httpd", "-f", "-p", "127.0.0.1:3000"]);
+    assert_eq!(inside(&["port", &id, "3000"]), "https://sandboxes.example.org:20000");
+    host.page("http://127.0.0.2:20000/file", "kept").await;
+    inside(&["rm", "--all"]);
+    done(&host.compose_with(&alone, Some(TOKEN), &["down", "--volumes"]));
     assert_eq!(host.labelled("sandbank.instance"), NOTHING);
 }
 

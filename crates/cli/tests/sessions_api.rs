@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sandbank_test_support::{Api, TestDaemon, eventually, skip_unless_root, wait_for};
+use sandbank_test_support::{Api, TestDaemon, skip_unless_root, wait_for};
 use serde_json::{Value, json};
 
 const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
@@ -170,31 +170,7 @@ async fn a_session_that_ends_by_itself_is_told_apart() -> anyhow::Result<()> {
 async fn kill_machine(api: &Api, daemon: &TestDaemon) -> anyhow::Result<()> {
     let sandboxes = api.sandboxes().await?;
     let id = sandboxes[0]["id"].as_str().unwrap_or_default().to_owned();
-    if daemon.kill_container(&id)? {
-        return Ok(());
-    }
-    let first = eventually("the machine's first process", SOON, || {
-        let found = first_process(&id, daemon);
-        async move { found }
-    });
-    Ok(rustix::process::kill_process(first.await?, rustix::process::Signal::KILL)?)
-}
-
-fn first_process(id: &str, daemon: &TestDaemon) -> Option<rustix::process::Pid> {
-    let data = daemon.data_dir().to_string_lossy().into_owned();
-    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
-        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
-        let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let groups = std::fs::read_to_string(entry.path().join("cgroup")).unwrap_or_default();
-        let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
-        let inner = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-        let is_first = inner.is_some_and(|ids| ids.split_whitespace().next_back() == Some("1"));
-        let words = String::from_utf8_lossy(&words).into_owned();
-        if is_first && (groups.contains(id) || words.contains(id) || words.contains(&data)) {
-            return rustix::process::Pid::from_raw(pid);
-        }
-    }
-    None
+    daemon.signal_runner(&id, rustix::process::Signal::KILL)
 }
 
 /// With the kept workspaces that some engines have; without them it says so.

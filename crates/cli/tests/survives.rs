@@ -113,13 +113,7 @@ async fn a_sandbox_whose_runner_is_killed_fails_with_a_reason() -> anyhow::Resul
     let daemon = TestDaemon::start(SANDBANK).await?;
     let api = daemon.api()?;
     let id = api.create("victim").await?;
-    if !daemon.kill_container(&id)? {
-        let machine = daemon.data_dir().join("machines").join(&id).join("machine.json");
-        let machine: serde_json::Value = serde_json::from_slice(&std::fs::read(machine)?)?;
-        let pid = i32::try_from(machine["process"]["pid"].as_i64().unwrap())?;
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL)?;
-    }
+    daemon.signal_runner(&id, rustix::process::Signal::KILL)?;
     wait_for("the death to be noticed", Duration::from_secs(5), || async {
         let route = format!("/v1/sandboxes/{id}/post-mortem");
         let answer = api.try_call("GET", &route, None).await;

@@ -7,14 +7,15 @@ use sandbank_engine::MachineSpec;
 use sandbank_fault_points::Point;
 use sandbank_store::{RowState, SandboxRow};
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::context::Context;
 use crate::effects::reach;
 use crate::lifecycle::Event;
-use crate::limits::{CLAIM_PATIENCE, TURN_PATIENCE};
+use crate::limits::CLAIM_PATIENCE;
 use crate::pool::Member;
 use crate::sandbox::{Message, SharedSandbox};
+use crate::turns::Turn;
 use crate::{AcquireSource, OrchestratorError, workspaces};
 
 /// Sandboxes since the daemon started, by where their machines came from.
@@ -111,19 +112,41 @@ async fn make(
 ) -> Result<(), OrchestratorError> {
     announce(context, row, AcquireSource::Cold);
     workspaces::look_elsewhere(context, sandbox).await?;
-    let turn = timeout(TURN_PATIENCE, sandbox.provider.turn()).await;
-    let _turn = turn.map_err(|_| OrchestratorError::NoTurn(TURN_PATIENCE))??;
+    let _turn = turn(context, sandbox).await?;
     sandbox.send(Event::TurnCame);
     workspaces::look(sandbox).await?;
     let clearance = &sandbox.provider.clearance;
     let changes = clearance.changes(&spec.image);
     clearance.check(&spec.image)?;
     let machine = sandbox.engine().create(spec).await?;
+    sandbox.provider.turns.moved();
     clearance.still_holds(&spec.image, changes)?;
     reach(Point::EngineCreated)?;
     context.store.sandboxes().set_state(&row.id, RowState::Running, None).await?;
     workspaces::announce(context, &machine, spec);
     reach(Point::RowRunning)
+}
+
+/// Patience ends only where no machine was made for so long: a long queue that moves is no reason to
+/// turn away whom it let in.
+async fn turn<'a>(
+    context: &Context,
+    sandbox: &'a SharedSandbox,
+) -> Result<Turn<'a>, OrchestratorError> {
+    let patience = context.settings.turn_patience;
+    let mut turn = std::pin::pin!(sandbox.provider.turn());
+    let mut until = Instant::now() + patience;
+    loop {
+        if let Ok(turn) = timeout_at(until, &mut turn).await {
+            return turn;
+        }
+        let moved = sandbox.provider.turns.last_moved().map(|moment| moment + patience);
+        match moved.filter(|moved| *moved > Instant::now()) {
+            Some(moved) => until = moved,
+            None => return Err(OrchestratorError::NoTurn(patience)),
+        }
+        sandbox.send(Event::TurnNearer);
+    }
 }
 
 fn announce(context: &Context, row: &SandboxRow, source: AcquireSource) {

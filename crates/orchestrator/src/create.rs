@@ -9,7 +9,6 @@ use serde_json::json;
 use crate::context::Context;
 use crate::driver::{self, Beginning};
 use crate::lifecycle::{Event, Lease, Millis, Standing, State, millis};
-use crate::limits::TURN_PATIENCE;
 use crate::provider::Provider;
 use crate::registry::Claim;
 use crate::sandbox::{Facts, Message, SharedSandbox};
@@ -93,7 +92,8 @@ fn newborn(
         workspace: request.workspace.clone(),
         created_at_ms: context.clock.wall_ms(),
     };
-    let deadline = now + millis(TURN_PATIENCE + context.settings.create_deadline);
+    let settings = &context.settings;
+    let deadline = now + millis(settings.turn_patience + settings.create_deadline);
     let state = State::creating(deadline, lease(context, request, now));
     let reached = member.as_ref().map(|member| member.reached.clone());
     let (sandbox, driver) = driver::sandbox(context, provider, facts, state, reached);

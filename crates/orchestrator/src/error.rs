@@ -46,7 +46,7 @@ pub enum OrchestratorError {
     NoHostPort { port: u16, range: String },
     #[error("the sandbox was not ready within {0:?}")]
     CreateTimedOut(Duration),
-    #[error("other sandboxes are being made, and its turn did not come within {0:?}")]
+    #[error("its turn to be made did not come, and for {0:?} no other sandbox was made either")]
     NoTurn(Duration),
     #[error("sandbox {0} is still being stopped")]
     StillStopping(SandboxId),

@@ -113,8 +113,10 @@ pub(crate) const CONCURRENT_DESTROYS: usize = 4;
 /// Ready machines that all pools together may keep; a configuration that asks for more is refused.
 pub const MAX_POOL: usize = 256;
 
-/// How long a create waits for its turn in the engine; its own deadline begins with the turn. With
-/// the usual one of 30 s it is less than clients wait for an answer, which is 200 s.
+/// How long a create waits for its turn in the engine while no machine is made; its own deadline
+/// begins with the turn. With the usual one of 30 s it is less than clients wait for an answer, which
+/// is 200 s. A queue that moves is waited for to its end: whoever was let in is served, however many
+/// were before.
 pub(crate) const TURN_PATIENCE: Duration = Duration::from_secs(150);
 
 /// How long an engine may take to say whether it has a workspace where there are others; then it

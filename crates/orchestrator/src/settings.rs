@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::PoolEntry;
-use crate::limits::LOSS_INTERVAL;
+use crate::limits::{LOSS_INTERVAL, TURN_PATIENCE};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -17,8 +17,10 @@ pub struct Settings {
     pub default_idle_ttl: Duration,
     /// The longest any sandbox lives, busy or not; a caller can only ask for less.
     pub max_lifetime: Option<Duration>,
-    /// How long making a machine may take, waiting in the queue included.
+    /// How long making a machine may take, from its turn on.
     pub create_deadline: Duration,
+    /// How long a create waits for its turn while no other machine is made.
+    pub turn_patience: Duration,
     /// How long one attempt to destroy a machine may take before it is tried again.
     pub stop_deadline: Duration,
     /// How often engine objects and sandboxes are compared.
@@ -55,6 +57,7 @@ impl Default for Settings {
             default_idle_ttl: Duration::from_secs(900),
             max_lifetime: None,
             create_deadline: Duration::from_secs(30),
+            turn_patience: TURN_PATIENCE,
             stop_deadline: Duration::from_secs(15),
             sweep_interval: Duration::from_secs(5),
             loss_interval: LOSS_INTERVAL,

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::time::Instant;
 
 use crate::OrchestratorError;
 
@@ -12,6 +13,8 @@ pub(crate) struct Turns {
     at_once: Mutex<usize>,
     /// Callers that have a turn or wait for one.
     callers: watch::Sender<usize>,
+    /// When a turn last came to what it was for.
+    moved: Mutex<Option<Instant>>,
 }
 
 pub(crate) struct Turn<'a> {
@@ -25,7 +28,7 @@ impl Turns {
     pub(crate) fn new(at_once: usize) -> Self {
         let at_once = at_once.clamp(1, Semaphore::MAX_PERMITS);
         let (permits, callers) = (Semaphore::new(at_once), watch::Sender::new(0));
-        Self { permits, at_once: Mutex::new(at_once), callers }
+        Self { permits, at_once: Mutex::new(at_once), callers, moved: Mutex::default() }
     }
 
     /// From now on. Turns that somebody has are not taken away: fewer there are with the next call
@@ -46,6 +49,16 @@ impl Turns {
         let counted = Counted(&self.callers);
         let permit = self.permits.acquire().await.map_err(|_| OrchestratorError::ShuttingDown)?;
         Ok(Turn { _permit: permit, _counted: counted })
+    }
+
+    /// A machine was made. One that failed does not count: an engine that hangs fails one after the
+    /// other, and nobody's turn would be worth waiting for.
+    pub(crate) fn moved(&self) {
+        *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    pub(crate) fn last_moved(&self) -> Option<Instant> {
+        *self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many have a turn, and how many wait for one. The limit of sandboxes bounds both.

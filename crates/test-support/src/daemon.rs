@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Api, PrivateDocker, eventually, over_docker, residue};
+use crate::{Api, EngineUnderTest, PrivateDocker, eventually, residue};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
@@ -23,8 +23,7 @@ pub struct TestDaemon {
     port: u16,
     settings: Vec<(String, String)>,
     child: Option<Child>,
-    /// Where its sandboxes are, if not on this machine itself.
-    docker: Option<Arc<PrivateDocker>>,
+    engine: EngineUnderTest,
 }
 
 impl TestDaemon {
@@ -45,16 +44,17 @@ impl TestDaemon {
 
     /// Everything but the start: `launch` does that, when the test has changed what it wants to.
     pub fn prepare(binary: impl AsRef<Path>, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let docker = over_docker::shared()?;
-        let mut all = docker.as_deref().map(over_docker::settings).unwrap_or_default();
-        all.extend(settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
+        let engine = EngineUnderTest::get()?;
+        let own = engine.settings();
+        let own = own.iter().map(|(name, value)| (*name, value.as_str()));
+        let all = own.chain(settings.iter().copied());
         Ok(Self {
             binary: binary.as_ref().to_owned(),
             data: tempfile::Builder::new().prefix("sandbank-test-").tempdir()?,
             port: free_port()?,
-            settings: all,
+            settings: all.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
             child: None,
-            docker,
+            engine,
         })
     }
 
@@ -82,12 +82,12 @@ impl TestDaemon {
 
     /// Where its sandboxes are, if not on this machine itself.
     pub fn docker(&self) -> Option<&PrivateDocker> {
-        self.docker.as_deref()
+        self.engine.docker().map(|docker| &**docker)
     }
 
     /// For what outlives a borrow of the daemon.
     pub fn shared_docker(&self) -> Option<Arc<PrivateDocker>> {
-        self.docker.clone()
+        self.engine.docker().cloned()
     }
 
     pub fn instance(&self) -> anyhow::Result<String> {
@@ -103,7 +103,7 @@ impl TestDaemon {
 
     /// Ids of all machines there are, living or not, as the host or Docker shows them.
     pub fn machines(&self) -> anyhow::Result<BTreeSet<String>> {
-        if let Some(docker) = &self.docker {
+        if let Some(docker) = self.docker() {
             return Ok(docker.sandboxes_of(&self.instance()?, &[])?.0);
         }
         let entries = std::fs::read_dir(self.data.path().join("machines")).into_iter().flatten();
@@ -114,8 +114,21 @@ impl TestDaemon {
     /// Kills the first process of a machine behind the daemon's back, where that is a container's.
     /// False where machines are of another kind.
     pub fn kill_container(&self, sandbox: &str) -> anyhow::Result<bool> {
-        let Some(docker) = &self.docker else { return Ok(false) };
+        let Some(docker) = self.docker() else { return Ok(false) };
         docker.said(&["kill", &format!("sandbank-{sandbox}")]).map(|_| true)
+    }
+
+    /// Signals the first process of a machine behind the daemon's back, wherever machines are.
+    pub fn signal_runner(&self, sandbox: &str, signal: Signal) -> anyhow::Result<()> {
+        if let Some(docker) = self.docker() {
+            // Docker has its own process ids, and its own way to them.
+            let option = format!("--signal={}", signal.as_raw());
+            return docker.said(&["kill", &option, &format!("sandbank-{sandbox}")]).map(drop);
+        }
+        let path = self.data.path().join("machines").join(sandbox).join("machine.json");
+        let record: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
+        let pid = record["process"]["pid"].as_i64().context("no pid in the record")?;
+        Ok(kill_process(Pid::from_raw(i32::try_from(pid)?).context("not a pid")?, signal)?)
     }
 
     pub fn token(&self) -> anyhow::Result<String> {
@@ -211,11 +224,7 @@ impl TestDaemon {
 
     /// What there is of it on the host and in Docker, and does not go by itself.
     pub fn residue(&self) -> anyhow::Result<Vec<String>> {
-        let mut left = residue::of(self.data.path());
-        if let Some(docker) = self.docker.as_ref().filter(|_| self.instance().is_ok()) {
-            left.extend(over_docker::residue(docker, &self.instance()?)?);
-        }
-        Ok(left)
+        self.engine.residue(self.data.path())
     }
 
     async fn tidy(&mut self) -> anyhow::Result<()> {

@@ -28,7 +28,9 @@ pub use daemon::{TestDaemon, free_port};
 pub use docker::{PrivateDocker, busybox_root, find as find_program, find_unpacked};
 pub use literal_tar::{literal_entry, literal_tar};
 pub use meanwhile::{Meanwhile, Swapper};
-pub use over_docker::{SUITE_IMAGE, import_suite, is_over_docker, skip_over_docker};
+pub use over_docker::{
+    EngineUnderTest, SUITE_IMAGE, import_suite, is_over_docker, skip_over_docker,
+};
 pub use pty::{Pty, PtySeen};
 pub use seeded::Seeded;
 pub use suite_image::suite_root;

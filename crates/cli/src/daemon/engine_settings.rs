@@ -110,6 +110,7 @@ pub(super) async fn lifecycle_settings(
         default_idle_ttl: sandboxes.default_idle_ttl,
         max_lifetime: sandboxes.max_lifetime,
         create_deadline: sandboxes.create_deadline,
+        turn_patience: LifecycleSettings::default().turn_patience,
         stop_deadline: sandboxes.stop_deadline,
         sweep_interval: sandboxes.sweep_interval,
         loss_interval: loss_interval(),

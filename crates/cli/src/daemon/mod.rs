@@ -6,6 +6,7 @@
 mod choose;
 mod data_dir;
 mod engine_settings;
+mod left_behind;
 mod others;
 mod own;
 mod parts;
@@ -15,6 +16,7 @@ mod workspace_place;
 
 pub(crate) use choose::choose_engine;
 pub(crate) use data_dir::{DataDir, Holder, holder};
+pub(crate) use left_behind::Mark;
 pub(crate) use own::OwnDaemon;
 pub(crate) use parts::Daemon;
 pub(crate) use self_test::escaped;

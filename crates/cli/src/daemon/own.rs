@@ -8,6 +8,7 @@ use sandbank_orchestrator::containment::SelfTest;
 use sandbank_server::config::{EngineKind, Settings, StorageKind, WorkspaceMode};
 use tokio_util::sync::CancellationToken;
 
+use super::left_behind::{self, Mark, TEMPORARY};
 use super::{Daemon, DataDir};
 use crate::client::{Client, Secret};
 use crate::failure::{Exit, Failure};
@@ -40,6 +41,7 @@ impl OwnDaemon {
         if let (Some(place), Some(_)) = (place, engine) {
             std::mem::swap(&mut settings.engine, &mut settings.other_engines[place]);
         }
+        left_behind::sweep(&settings).await;
         let mut images_from = None;
         let (mut data_dir, scratch) = match DataDir::take(&settings.data_dir) {
             Ok(data_dir) => (data_dir, None),
@@ -49,7 +51,7 @@ impl OwnDaemon {
                 // One that is only in use has images that were imported for us, too.
                 let in_use = failure.exit == Exit::Temporary;
                 images_from = in_use.then(|| settings.data_dir.clone());
-                let scratch = Scratch::make("sandbank", &[&std::env::temp_dir()])?;
+                let scratch = Scratch::make(TEMPORARY, &[&std::env::temp_dir()])?;
                 (DataDir::take(scratch.path())?, Some(scratch))
             }
         };
@@ -72,7 +74,7 @@ impl OwnDaemon {
         Self::over(settings, data_dir, None, None, None).await
     }
 
-    async fn over(
+    pub(super) async fn over(
         mut settings: Settings,
         data_dir: DataDir,
         images_from: Option<PathBuf>,
@@ -98,6 +100,11 @@ impl OwnDaemon {
         let daemon = Daemon::start(settings, data_dir, images_from, test, &token, &leaving).await?;
         let client = Client::new(&daemon.url(), Some(token))?;
         Ok(Self { daemon, client, scratch })
+    }
+
+    /// From here on the sandbox with this key goes with this process, however that ends.
+    pub(crate) fn mark(&self, key: &str) -> Result<Mark, Failure> {
+        Mark::set(self.daemon.data_dir_path(), key)
     }
 
     pub(crate) fn client(&self) -> &Client {

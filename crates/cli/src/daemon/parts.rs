@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::engine_settings::lifecycle_settings;
 use super::others::{self, Ingredients, Other};
-use super::{DataDir, choose_engine, self_test, start_failure, workspace_place};
+use super::{DataDir, choose_engine, left_behind, self_test, start_failure, workspace_place};
 use crate::failure::{Exit, Failure};
 
 const DATABASE: &str = "sandbank.db";
@@ -86,6 +86,7 @@ impl Daemon {
                 return Err(others::shut_down(&engine, &others, failure).await);
             }
         };
+        left_behind::stop(data_dir.path(), &orchestrator).await;
         let leaving = CancellationToken::new();
         let look_after =
             |other: Other| other.look_after(test, &orchestrator, &ingredients, &leaving);
@@ -146,6 +147,10 @@ impl Daemon {
 
     pub(crate) fn shutdown(&self) -> &Shutdown {
         &self.shutdown
+    }
+
+    pub(crate) fn data_dir_path(&self) -> &Path {
+        self.data_dir.path()
     }
 
     pub(crate) fn data_dir(&mut self) -> &mut DataDir {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod restart;
 mod untested;
 
 use std::time::Duration;

@@ -23,6 +23,24 @@ for name in ["CORE", "NOFILE", "MEMLOCK", "MSGQUEUE", "NICE", "RTPRIO"]:
 fds = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))
 print(f"descriptors: {[fd for fd in fds if fd < 3 or os.path.exists(f'/proc/self/fd/{fd}')]}")
 
+
+
+def stream(fd):
+    """What a standard stream is; its name would differ from run to run."""
+    found = os.fstat(fd)
+    if os.isatty(fd):
+        return "terminal"
+    if stat.S_ISCHR(found.st_mode):
+        return "null" if found.st_rdev == os.makedev(1, 3) else "device"
+    kinds = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFREG: "file"}
+    return kinds.get(stat.S_IFMT(found.st_mode), "something else")
+
+
+print(f"standard streams: {' '.join(stream(fd) for fd in range(3))}")
+# In its own namespace the machine's group is the root; a path that leads above it is another's.
+groups = {line.rstrip("\n").split(":", 2)[2] for line in open("/proc/self/cgroup")}
+print(f"cgroup: {'OUTSIDE' if any(path.startswith('/..') for path in groups) else 'of the machine'}")
+
 runner = open("/proc/1/status").read() if os.access("/proc/1/status", os.R_OK) else "hidden"
 print(f"runner as seen by a command: {'hidden' if runner == 'hidden' else 'visible'}")
 
@@ -99,3 +117,6 @@ for path in ["/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/
     print(f"open {path} for writing: {'yes' if os.access(path, os.W_OK) else 'no'}")
 
 print(f"devices: {' '.join(sorted(os.listdir('/dev')))}")
+# To be compared with the host's.
+for name in ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"]:
+    print(f"namespace {os.readlink(f'/proc/self/ns/{name}')}")

@@ -55,6 +55,10 @@ pub(super) struct Turn<'a> {
 impl Turn<'_> {
     fn creating(&mut self, event: Event) {
         match event {
+            Event::TurnNearer => {
+                let patience = self.rules.turn_patience + self.rules.create_deadline;
+                self.state.phase = Phase::Creating { deadline: self.now + patience };
+            }
             Event::TurnCame => {
                 let deadline = self.now + self.rules.create_deadline;
                 self.state.phase = Phase::Creating { deadline };

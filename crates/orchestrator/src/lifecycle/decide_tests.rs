@@ -44,6 +44,23 @@ impl Life {
 }
 
 #[test]
+fn whoever_waits_in_a_queue_that_moves_has_its_time_anew_and_whoever_is_made_only_once() {
+    let rules = Rules::from(&Settings::default());
+    let lease = Lease::new(TTL, None, 0);
+    let mut life = Life { state: State::creating(1_000, lease), now: 0, actions: Vec::new() };
+    life.at(900).event(Event::TurnNearer);
+    let patience = rules.turn_patience + rules.create_deadline;
+    life.at(900 + patience - 1).event(Event::Tick);
+    assert_eq!(life.visible(), SandboxState::Creating);
+    life.event(Event::TurnCame);
+    let made_by = life.now + rules.create_deadline;
+    life.at(made_by - 1).event(Event::Tick);
+    assert_eq!(life.visible(), SandboxState::Creating);
+    life.at(made_by).event(Event::Tick);
+    assert!(matches!(life.state.cause(), Some(Cause::CreateFailed { .. })), "{:?}", life.state);
+}
+
+#[test]
 fn an_idle_sandbox_is_asked_before_it_expires() {
     let mut life = Life::running();
     assert!(life.at(TTL - 1).event(Event::Tick).is_empty());

@@ -9,6 +9,8 @@ pub(crate) enum Event {
     /// Nothing but time has passed.
     Tick,
 
+    /// Others' machines are made meanwhile, and its turn is still worth waiting for.
+    TurnNearer,
     /// The making of its machine begins now.
     TurnCame,
     /// The machine runs and its row says so.

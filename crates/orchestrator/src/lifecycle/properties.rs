@@ -26,6 +26,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     let ttl = prop::option::of(1i64..40_000);
     prop_oneof![
         4 => Just(Event::Tick),
+        1 => Just(Event::TurnNearer),
         1 => Just(Event::TurnCame),
         2 => Just(Event::Created),
         1 => Just(Event::CreateFailed { reason: "no".into() }),

@@ -8,6 +8,8 @@ use crate::{Settings, limits};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub(crate) create_deadline: Millis,
+    /// How long a turn may take to come while no other machine is made.
+    pub(crate) turn_patience: Millis,
     pub(crate) collect_deadline: Millis,
     pub(crate) stop_deadline: Millis,
     pub(crate) change_deadline: Millis,
@@ -31,6 +33,7 @@ impl Rules {
     pub(crate) fn from(settings: &Settings) -> Self {
         Self {
             create_deadline: millis(settings.create_deadline),
+            turn_patience: millis(settings.turn_patience),
             collect_deadline: millis(limits::COLLECT_DEADLINE),
             stop_deadline: millis(settings.stop_deadline),
             change_deadline: millis(limits::CHANGE_DEADLINE),

@@ -14,6 +14,7 @@ mod pausing;
 mod pool;
 mod ports;
 mod process_engine;
+mod queue;
 mod restarts;
 mod stopping;
 mod storage;

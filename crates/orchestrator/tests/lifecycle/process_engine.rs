@@ -9,8 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process};
@@ -40,6 +41,8 @@ pub(crate) struct ProcessEngine {
     users: Mutex<HashMap<SandboxId, WorkspaceId>>,
     /// Creates wait here; tests that want slow ones take the permits away.
     pub(crate) create_gate: Semaphore,
+    /// What each takes beyond that.
+    pub(crate) create_takes_ms: AtomicU64,
 }
 
 #[derive(Clone)]
@@ -78,6 +81,7 @@ impl ProcessEngine {
             failing_destroys: AtomicUsize::new(0),
             users: Mutex::default(),
             create_gate: Semaphore::new(1000),
+            create_takes_ms: AtomicU64::new(0),
         })
     }
 
@@ -269,6 +273,8 @@ impl Engine for ProcessEngine {
         }
         std::fs::create_dir(self.place(&spec.id)).map_err(EngineError::io("make a machine"))?;
         let _permit = self.create_gate.acquire().await.expect("the gate is never closed");
+        let slowness = Duration::from_millis(self.create_takes_ms.load(Ordering::SeqCst));
+        tokio::time::sleep(slowness).await;
         let made_workspace = spec.workspace.as_ref().is_some_and(|id| !self.kept(id).exists());
         if let Some(workspace) = &spec.workspace {
             self.users.lock().unwrap().insert(spec.id.clone(), workspace.clone());

@@ -46,6 +46,7 @@ impl FileIdentity {
 
     pub(super) fn become_workload(&self) -> Result<(), ConfineError> {
         let Some((uid, gid)) = self.workload else { return Ok(()) };
+        drop_groups()?;
         self.by.set(uid, gid);
         if self.by.get() == (uid, gid) {
             return Ok(());
@@ -56,6 +57,18 @@ impl FileIdentity {
         };
         Err(ConfineError::Kernel { step, error: io::Error::from_raw_os_error(libc::EPERM) })
     }
+}
+
+/// Files of a group that whoever started us put us into are not the workload's. Docker does so with
+/// the group of root.
+fn drop_groups() -> Result<(), ConfineError> {
+    // SAFETY: sizes of 0: the first asks for the number of groups only, the second sets none. The C
+    // library's would do it to every thread, and there is one.
+    let dropped = unsafe {
+        libc::getgroups(0, std::ptr::null_mut()) == 0
+            || libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) == 0
+    };
+    if dropped { Ok(()) } else { Err(ConfineError::last("setgroups")) }
 }
 
 fn has_file_ids() -> bool {

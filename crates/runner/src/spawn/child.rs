@@ -36,7 +36,6 @@ pub(super) struct Task {
 pub(super) struct Identity {
     pub(super) uid: u32,
     pub(super) gid: u32,
-    pub(super) drop_groups: bool,
     /// The runner is the workload in effect: see [`crate::privileges::FileIdentity`].
     pub(super) is_effective: bool,
 }
@@ -190,12 +189,9 @@ unsafe fn keep_ends(shell: Shell) -> Step {
 /// # Safety
 /// As for [`prepare`].
 unsafe fn become_workload(identity: Identity) -> Step {
-    let Identity { uid, gid, drop_groups, .. } = identity;
-    // SAFETY: plain integers; an empty list of groups needs no memory.
+    let Identity { uid, gid, .. } = identity;
+    // SAFETY: plain integers.
     unsafe {
-        if drop_groups {
-            call!("drop groups", libc::SYS_setgroups, 0, ptr::null::<libc::gid_t>())?;
-        }
         call!("change its group", libc::SYS_setresgid, gid, gid, gid)?;
         call!("change its user", libc::SYS_setresuid, uid, uid, uid)?;
         Ok(())

@@ -82,12 +82,9 @@ impl Spawner {
         filter: Option<privileges::Program>,
         open_files: libc::rlimit,
     ) -> io::Result<Self> {
-        // SAFETY: a size of 0 asks for the number of groups only.
-        let groups = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
-        let drop_groups = groups != 0;
         let is_effective = identity.is_effective();
         let identity = identity.workload();
-        let identity = identity.map(|(uid, gid)| Identity { uid, gid, drop_groups, is_effective });
+        let identity = identity.map(|(uid, gid)| Identity { uid, gid, is_effective });
         Ok(Self {
             stack: Stack::new()?,
             identity,

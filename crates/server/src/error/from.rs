@@ -217,6 +217,13 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_that_does_not_come_is_503_with_the_advice_to_come_again() {
+        let error = ApiError::from(OrchestratorError::NoTurn(Duration::from_secs(150)));
+        assert_eq!((error.status, error.code), (StatusCode::SERVICE_UNAVAILABLE, "create_queue"));
+        assert_eq!((error.retryable, error.retry_after), (true, Some(RETRY_SOON)));
+    }
+
+    #[test]
     fn what_is_the_callers_is_4xx_and_what_failed_is_5xx() {
         let id = SandboxId::random;
         let engine = |error: EngineError| OrchestratorError::from(error);

@@ -1,12 +1,12 @@
 //! A runner that dies takes its commands along, and everybody is told.
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::Signal;
 use sandbank_test_support::{TestDaemon, skip_unless_root, wait_for};
 use serde_json::json;
 
-use super::host::{place, runner_pid};
 use crate::SANDBANK;
 use crate::heard::Heard;
+use crate::host::place;
 use crate::place::{LIMIT, shell};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,7 +36,7 @@ async fn a_killed_runner_ends_every_stream_with_an_event_and_the_sandbox_with_a_
         let (victim, command) = (victim.clone(), command.clone());
         tokio::spawn(async move { victim.wait(&command).await })
     };
-    kill_process(runner_pid(&daemon, &victim.sandbox)?, Signal::KILL)?;
+    daemon.signal_runner(&victim.sandbox, Signal::KILL)?;
     for reader in readers {
         let rest = tokio::time::timeout(LIMIT, reader).await???;
         let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap())?;
@@ -76,11 +76,10 @@ async fn a_runner_that_stands_still_is_heard_again_when_it_goes_on() -> anyhow::
     let script = "for i in $(seq 200); do echo line $i; sleep 0.005; done; exit 23";
     let command = place.start(shell(script)).await?;
     let reader = tokio::spawn(Heard::default().all(place.stream(&command, "").await?));
-    let runner = runner_pid(&daemon, &place.sandbox)?;
-    kill_process(runner, Signal::STOP)?;
+    daemon.signal_runner(&place.sandbox, Signal::STOP)?;
     let health = place.api.call("GET", "/v1/health", None);
     let health = tokio::time::timeout(LIMIT, health).await?;
-    kill_process(runner, Signal::CONT)?;
+    daemon.signal_runner(&place.sandbox, Signal::CONT)?;
     health?;
     let heard = tokio::time::timeout(LIMIT, reader).await???;
     let expected: String = (1..=200).map(|i| format!("line {i}\n")).collect();

@@ -1,4 +1,4 @@
-//! What a daemon and its machines use of this host.
+//! What a daemon and its machines use of this host, and of Docker.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,17 @@ use sandbank_test_support::TestDaemon;
 use crate::place::Place;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Usage {
-    pub(super) descriptors: usize,
-    pub(super) threads: usize,
-    pub(super) mounts: usize,
-    pub(super) cgroups: usize,
-    pub(super) machines: usize,
+pub(crate) struct Usage {
+    pub(crate) descriptors: usize,
+    pub(crate) threads: usize,
+    pub(crate) mounts: usize,
+    pub(crate) cgroups: usize,
+    /// Machines; in Docker containers, volumes and networks.
+    pub(crate) objects: usize,
 }
 
 impl Usage {
-    pub(super) fn of(daemon: &TestDaemon) -> anyhow::Result<Self> {
+    pub(crate) fn of(daemon: &TestDaemon) -> anyhow::Result<Self> {
         let process = PathBuf::from(format!("/proc/{}", daemon.pid().context("no daemon")?));
         let instance = fs::read_to_string(daemon.data_dir().join("instance"))?;
         let mounts = fs::read_to_string(process.join("mountinfo"))?;
@@ -29,22 +30,26 @@ impl Usage {
             let own = entries(&root.join("sandbank").join(instance.trim()));
             own.iter().filter(|path| path.is_dir()).count()
         });
+        let objects = match daemon.docker() {
+            Some(docker) => docker.objects_of(instance.trim())?.len(),
+            None => entries(&daemon.data_dir().join("machines")).len(),
+        };
         Ok(Self {
             descriptors: entries(&process.join("fd")).len(),
             threads: entries(&process.join("task")).len(),
             mounts: mounts.lines().filter(|line| line.contains(&own)).count(),
             cgroups: groups.sum(),
-            machines: entries(&daemon.data_dir().join("machines")).len(),
+            objects,
         })
     }
 
     /// Not more than `before`, but for `slack` descriptors and threads that come and go.
-    pub(super) fn is_back_at(&self, before: &Self, slack: usize) -> bool {
+    pub(crate) fn is_back_at(&self, before: &Self, slack: usize) -> bool {
         self.descriptors <= before.descriptors + slack
             && self.threads <= before.threads + slack
             && self.mounts <= before.mounts
             && self.cgroups <= before.cgroups + slack
-            && self.machines <= before.machines
+            && self.objects <= before.objects
     }
 }
 
@@ -53,19 +58,8 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// A new sandbox of a daemon, as the cases have it.
-pub(super) async fn place(daemon: &TestDaemon, key: &str) -> anyhow::Result<Place> {
+pub(crate) async fn place(daemon: &TestDaemon, key: &str) -> anyhow::Result<Place> {
     let api = daemon.api()?;
     let sandbox = api.create(key).await?;
     Ok(Place { api, sandbox, daemon: daemon.pid().context("no daemon")? })
-}
-
-/// The runner's pid on the host.
-pub(super) fn runner_pid(
-    daemon: &TestDaemon,
-    sandbox: &str,
-) -> anyhow::Result<rustix::process::Pid> {
-    let path = daemon.data_dir().join("machines").join(sandbox).join("machine.json");
-    let facts: serde_json::Value = serde_json::from_slice(&fs::read(path)?)?;
-    let pid = facts["process"]["pid"].as_i64().context("no pid")?;
-    rustix::process::Pid::from_raw(i32::try_from(pid)?).context("not a pid")
 }

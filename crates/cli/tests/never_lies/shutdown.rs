@@ -7,9 +7,9 @@ use sandbank_test_support::{Api, TestDaemon, skip_unless_root, wait_for};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::host::place;
 use crate::SANDBANK;
 use crate::heard::Heard;
+use crate::host::place;
 use crate::place::{LIMIT, shell};
 
 const LINES: u32 = 400;
