@@ -1,7 +1,7 @@
 //! A real registry on a port of its own, filled over HTTP as any client would.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
