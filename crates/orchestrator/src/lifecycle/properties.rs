@@ -255,7 +255,12 @@ proptest! {
         prop_assume!(!was_paused_busy);
         let last = now.max(state.lease.idle_deadline());
         let patience = if answers { 0 } else { rules().busy_silence };
-        let limit = last + 2 * state.lease.idle_ttl + patience + 120_000;
+        // Nobody idles before the machine is there, and its turn may take its time.
+        let creating = match state.phase {
+            Phase::Creating { .. } => rules().turn_patience + rules().create_deadline,
+            _ => 0,
+        };
+        let limit = last + 2 * state.lease.idle_ttl + patience + creating + 120_000;
         for _ in 0..10_000 {
             if state.cause().is_some() {
                 return Ok(());
