@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup serve images daemon-image test test-docker test-vm test-vm-systemd torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
+.PHONY: help setup serve images daemon-image test test-docker test-dockerfiles test-vm test-vm-systemd torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
 
 # Where rustup puts cargo, for shells that have not been told; before an older cargo of the system.
 export HOME ?= /root
@@ -15,7 +15,7 @@ DOCKER_SUITES := never_lies never_loses shells commands lifecycle survives ports
 
 help: ## List the targets
 	@echo 'usage: make <target>'
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: ## Build the release binary and start the server on this machine (ARGS="--port 9000")
 	@scripts/setup.sh
@@ -45,6 +45,11 @@ torture: ## The longest suites at full length: 200 kills, 20 GiB of output, 1 00
 test-docker: ## The suites that know no engine, over a Docker of the tests' own (as root)
 	@scripts/setup.sh --test
 	SANDBANK_TEST_ENGINE=docker cargo test --locked --no-fail-fast --package sandbank-cli $(DOCKER_SUITES:%=--test %) -- --skip native
+
+test-dockerfiles: ## Every Dockerfile by `docker build`, with both builders, and Compose over it (as root; ARGS="images")
+	@scripts/setup.sh --test
+	@scripts/setup.sh --images
+	@scripts/dockerfiles.sh $(ARGS)
 
 test-vm: ## The engine's tests on a pure cgroup v2 kernel, in a small VM under qemu (as root)
 	scripts/test-vm.sh
