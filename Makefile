@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup serve images daemon-image test test-docker test-docker-newer docker-suites test-vm test-vm-systemd torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
+.PHONY: help setup serve images daemon-image test test-docker test-docker-newer docker-suites test-dockerfiles test-vm test-vm-systemd torture lint fmt-check clippy deny bench instructions fuzz schemathesis clean
 
 # Where rustup puts cargo, for shells that have not been told; before an older cargo of the system.
 export HOME ?= /root
@@ -54,6 +54,11 @@ test-docker-newer: ## The same, and the tests of the Docker engine, over the Doc
 
 docker-suites:
 	@echo $(DOCKER_SUITES)
+
+test-dockerfiles: ## Every Dockerfile by `docker build`, with both builders, and Compose over it (as root; ARGS="images")
+	@scripts/setup.sh --test
+	@scripts/setup.sh --images
+	@scripts/dockerfiles.sh $(ARGS)
 
 test-vm: ## The engine's tests on a pure cgroup v2 kernel, in a small VM under qemu (as root)
 	scripts/test-vm.sh

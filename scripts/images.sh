@@ -10,8 +10,9 @@
 # Sandbank's own store and, where a Docker daemon answers, loaded there. Debian's mirror is the one that apt uses here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/image-definitions.sh
 
-readonly SUITE=trixie KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg OUT=.build/images
+readonly SUITE=trixie OUT=.build/images
 # The time of every file in a layer of ours, so that the same input is the same layer.
 export SOURCE_DATE_EPOCH=1767225600 LC_ALL=C.UTF-8 TZ=UTC
 
@@ -65,25 +66,7 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-uncommented() { sed '/^#/d' "$1"; }
 sum() { sha256sum | cut -d ' ' -f 1; }
-parts_of() { uncommented "images/$1/parts.txt"; }
-
-# Lines of a sources.list for the suite, from the sites that apt has for Debian here.
-sources() {
-    local label suites site
-    for label in Debian Debian-Security; do
-        # shellcheck disable=SC2016 # the format is apt's
-        site=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' |
-            awk -F '|' -v label="$label" '$1 == "Debian" && $2 == label { print $3; exit }')
-        [ -n "$site" ] || continue
-        suites="$SUITE $SUITE-updates"
-        [ "$label" = Debian ] || suites="$SUITE-security"
-        for suite in $suites; do
-            echo "deb [signed-by=$KEYRING] $site $suite main"
-        done
-    done
-}
 
 # Keys say what a layer is made of. A new key is a new layer; what has one is not made again.
 base_key() {
@@ -95,7 +78,7 @@ part_key() {
 
 make_base() { # make_base FILE
     local list progress=()
-    list=$(sources)
+    list=$(sources "$SUITE")
     [ -n "$list" ] || fail "apt knows no mirror of Debian here" \
         "add one below /etc/apt/sources.list.d and run apt-get update; its suite does not matter"
     [ -t 2 ] || progress=(--quiet)
@@ -135,23 +118,13 @@ layer() { # layer PART: its tar, made if it is not there
     layer_file=$file
 }
 
-version_of() { # version_of NAME: what downloads.txt has for it
-    uncommented images/downloads.txt | awk -v name="$1" '$2 == name { print $3; exit }'
-}
-
 # Unpacks the layers and asks every tool for its version, as the image's user, in namespaces of its own.
 check() { # check IMAGE LAYER...
-    local image=$1 root=$work/check part expected command answer name wrong=0
+    local image=$1 root=$work/check expected command answer wrong=0
     shift
     mkdir "$root"
     for file; do tar --extract --file "$file" --directory "$root" --numeric-owner; done
-    # shellcheck disable=SC2094 # it is only read
-    while IFS='|' read -r part expected command; do
-        case " base $(parts_of "$image" | paste -s -d ' ') " in *" $part "*) ;; *) continue ;; esac
-        while [[ $expected =~ \{([^}]*)\} ]]; do
-            name=${BASH_REMATCH[1]}
-            expected=${expected/"{$name}"/$(version_of "$name")}
-        done
+    while IFS='|' read -r expected command; do
         # shellcheck disable=SC2086,SC2016 # the command is words
         answer=$(unshare --mount --pid --net --uts --ipc --fork --kill-child --mount-proc="$root/proc" \
             chroot --userspec=sandbox:sandbox "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/tmp \
@@ -160,7 +133,7 @@ check() { # check IMAGE LAYER...
             say "$image: \`$command\` answers \"$answer\", not \"$expected…\""
             wrong=1
         fi
-    done < <(uncommented images/versions.txt | sed 's/  */ /;s/ /|/;s/  \+/|/')
+    done < <(answers_of "$image")
     rm -rf --one-file-system "$root"
     [ "$wrong" = 0 ] || fail "the image $image is not what its definition says" \
         "correct images/versions.txt, packages.txt or downloads.txt"
@@ -208,7 +181,7 @@ build() { # build IMAGE
         layers+=("$layer_file")
     done
     key=$({ printf '%s\n' "${layers[@]}" && stat -c %Y "${layers[@]}" && cat images/versions.txt images/base/Dockerfile &&
-        declare -f check config archive; } | sum)
+        declare -f check answers_of config archive; } | sum)
     if [ -e "$OUT/$image.tar.zst" ] && [ "$(cat "$OUT/$image.key" 2>/dev/null)" = "$key" ]; then
         say "$image is up to date"
         return

@@ -257,6 +257,11 @@ if [ "${#packages[@]}" -gt 0 ]; then
     install_packages "${packages[@]}"
 fi
 [ "${#peers[@]}" = 0 ] || install_peers "${peers[@]}"
+# Debian 13 has Docker's client in a package of its own.
+case " ${peers[*]} " in *" docker.io "*)
+    command -v docker >/dev/null 2>&1 || install_peers docker-cli
+    ;;
+esac
 [ "${#browser[@]}" = 0 ] || install_peers "${browser[@]}"
 
 rust_is_enough || install_rust

@@ -28,6 +28,11 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+/// Of Compose: Debian 12's, or another that the environment names (`scripts/dockerfiles.sh` does).
+fn compose() -> String {
+    std::env::var("SANDBANK_TEST_COMPOSE").unwrap_or_else(|_| "docker-compose".to_owned())
+}
+
 fn there_is(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let found = found.is_ok_and(|output| output.status.success());
@@ -58,7 +63,7 @@ struct Host {
 impl Host {
     /// With the two images there: the server's, and one for sandboxes.
     fn prepare(start: impl FnOnce() -> anyhow::Result<Option<PrivateDocker>>) -> Option<Self> {
-        if !there_is("docker-compose") {
+        if !there_is(&compose()) {
             return None;
         }
         let docker = start().unwrap()?;
@@ -70,7 +75,12 @@ impl Host {
         Some(host)
     }
 
+    /// Of this build, or one that `docker build` has made, if the environment has its archive.
     fn make_server_image(&self) {
+        if let Ok(archive) = std::env::var("SANDBANK_TEST_SERVER_IMAGE") {
+            self.docker.said(&["load", "--input", &archive]).unwrap();
+            return;
+        }
         let program = self.docker.dir().join("sandbank");
         std::fs::copy(SANDBANK, &program).unwrap();
         // A build for tests is mostly debug information.
@@ -93,7 +103,7 @@ impl Host {
             use std::os::unix::fs::MetadataExt;
             std::fs::metadata(self.docker.socket()).unwrap().gid()
         };
-        let mut command = Command::new("docker-compose");
+        let mut command = Command::new(compose());
         command
             .args(["--project-name", PROJECT])
             .args(files)

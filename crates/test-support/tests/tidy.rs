@@ -353,6 +353,24 @@ fn the_fuzz_targets_lock_every_dependency() {
     report("run `cargo metadata --manifest-path fuzz/Cargo.toml` to lock these", found);
 }
 
+/// `deploy/Dockerfile` has it from its base image. With the file that pins it in sight, rustup would
+/// fetch what else that asks for.
+#[test]
+fn the_server_s_image_is_built_with_everybody_s_compiler() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let pinned: toml::Table = read("rust-toolchain.toml").parse().unwrap();
+    let base = format!("FROM rust:{}-", pinned["toolchain"]["channel"].as_str().unwrap());
+    let mut found = Vec::new();
+    if !read("deploy/Dockerfile").lines().any(|line| line.starts_with(&base)) {
+        found.push(format!("deploy/Dockerfile: no line begins with {base}"));
+    }
+    if read(".dockerignore").contains("rust-toolchain") {
+        found.push(".dockerignore: rust-toolchain.toml is no part of the build".to_owned());
+    }
+    report("build with the compiler of rust-toolchain.toml, and fetch no other", found);
+}
+
 #[test]
 fn every_source_file_says_what_it_owns() {
     let headless = |(path, text): (PathBuf, String)| {
