@@ -104,7 +104,7 @@ impl Client {
             let answer = response.into_body().collect().await?.to_bytes();
             self.keep(connection);
             if !status.is_success() {
-                return Err(Refused { status, said: text_of(&answer).into() }.into());
+                return Err(Refused { status, said: text_of(&answer) }.into());
             }
             if answer.is_empty() {
                 return Ok(Value::Null);
