@@ -33,8 +33,8 @@ async fn first_usable(
 ) -> Result<Option<ImageName>, EngineError> {
     let mut refused = None;
     for ImageInfo { name, .. } in images {
-        match look_into(parts, name).await {
-            Ok(_) => return Ok(Some(name.clone())),
+        match look_to_the_end(parts, name).await {
+            Ok(()) => return Ok(Some(name.clone())),
             Err(error @ EngineError::BadImage(_)) => {
                 tracing::debug!(image = %name, %error, "an image is not tested");
                 refused.get_or_insert(error);
@@ -45,6 +45,16 @@ async fn first_usable(
         }
     }
     refused.map_or(Ok(None), Err)
+}
+
+/// In a task of its own: a caller that stops waiting leaves no container that was looked into.
+async fn look_to_the_end(parts: &Arc<Parts>, name: &ImageName) -> Result<(), EngineError> {
+    let (parts, name) = (Arc::clone(parts), name.clone());
+    let task = tokio::spawn(async move { look_into(&parts, &name).await.map(drop) });
+    match task.await {
+        Ok(looked) => looked,
+        Err(error) => Err(EngineError::Internal(format!("looking into an image failed: {error}"))),
+    }
 }
 
 /// What a machine of it has to know, and the volumes of it that have to be covered.
