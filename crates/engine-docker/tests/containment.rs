@@ -203,7 +203,10 @@ async fn nobody_takes_a_machine_that_the_engine_looks_at_for_one_without_an_owne
     let Some(test) = TestEngine::start().await else { return };
     let label = format!("label=sandbank.instance={}", test.settings.instance);
     let there_is_one = |test: &TestEngine| {
-        !test.docker.said(&["ps", "--all", "--quiet", "--filter", &label]).unwrap().is_empty()
+        // What an image was looked into with is not a machine.
+        let machines = ["--filter", &label, "--filter", "label=sandbank.sandbox"];
+        let ps = [&["ps", "--all", "--quiet"][..], &machines].concat();
+        !test.docker.said(&ps).unwrap().is_empty()
     };
     let mut looking = Box::pin(test.engine.controls());
     let mut seen = false;

@@ -14,8 +14,8 @@ pub enum EngineError {
     ImageInUse(ImageName),
     #[error("workspace {id} is in use by {}", names(.by))]
     WorkspaceInUse { id: WorkspaceId, by: Vec<SandboxId> },
-    /// The archive itself is at fault.
-    #[error("the image archive is not usable: {0}")]
+    /// The image or its archive itself is at fault.
+    #[error("the image is not usable: {0}")]
     BadImage(String),
     /// A registry did not give the image.
     #[error("the image cannot be pulled: {message}")]

@@ -55,6 +55,12 @@ pub enum OrchestratorError {
     /// What would hold a new sandbox has not been attacked yet.
     #[error("no sandbox is made before containment is tested: {0}")]
     Untested(String),
+    /// There is nothing that a canary could be made of.
+    #[error(
+        "no sandbox is made before containment is tested, and the engine {engine} has no image to \
+         test it with"
+    )]
+    NoImageToTest { engine: &'static str },
     /// It was attacked, and something got out. Nobody tries again before the next start.
     #[error("the engine {engine} makes no sandboxes: {reason}")]
     NotContained { engine: &'static str, reason: String },
@@ -107,7 +113,7 @@ impl OrchestratorError {
             Self::NoTurn(_) => "create_queue",
             Self::StillStopping(_) => "still_stopping",
             Self::ShuttingDown => "shutting_down",
-            Self::Untested(_) => "containment_untested",
+            Self::Untested(_) | Self::NoImageToTest { .. } => "containment_untested",
             Self::NotContained { .. } => "not_contained",
             Self::Engine(error) => engine_code(error),
             Self::Channel(error) => channel_code(error),
@@ -151,6 +157,11 @@ impl OrchestratorError {
             }
             Self::ShuttingDown => "try again when the daemon is back".into(),
             Self::Untested(_) => "the daemon goes on trying to test it; try again later".into(),
+            Self::NoImageToTest { .. } => {
+                "get an image, with `make images`, `sandbank image import` \
+                                           or `docker pull`: it is tested as soon as it is there"
+                    .into()
+            }
             Self::NotContained { engine, .. } => format!(
                 "`sandbank doctor --engine {engine} --attack` shows what got out; repair it and start \
                  the daemon again, or take {engine} out of SANDBANK_ENGINES"
@@ -163,6 +174,15 @@ impl OrchestratorError {
             | Self::Channel(_)
             | Self::Internal(_) => return None,
         })
+    }
+
+    /// What creates are refused with as long as this keeps containment from being tested.
+    #[must_use]
+    pub fn while_untested(self) -> Self {
+        match self {
+            Self::NoImageToTest { .. } => self,
+            other => Self::Untested(other.to_string()),
+        }
     }
 
     /// Whether the channel broke, and another one may help.
@@ -196,6 +216,7 @@ impl OrchestratorError {
             | Self::NoTurn(_)
             | Self::ShuttingDown
             | Self::Untested(_)
+            | Self::NoImageToTest { .. }
             | Self::NotContained { .. }
             | Self::Internal(_) => false,
             Self::Engine(error) => matches!(
@@ -224,7 +245,8 @@ impl OrchestratorError {
             | Self::NoTurn(_)
             | Self::StillStopping(_)
             | Self::ShuttingDown
-            | Self::Untested(_) => true,
+            | Self::Untested(_)
+            | Self::NoImageToTest { .. } => true,
             Self::Engine(error) => {
                 matches!(
                     **error,

@@ -147,6 +147,9 @@ pub(crate) const BATTERY_OUTPUT_BYTES: usize = 256 << 10;
 pub(crate) const FIRST_RETEST: Duration = Duration::from_secs(1);
 pub(crate) const LAST_RETEST: Duration = Duration::from_secs(60);
 
+/// Between looks for an image where there was none to test it with.
+pub(crate) const NO_IMAGE_RETEST: Duration = Duration::from_secs(2);
+
 /// Images that a self-test attacks; more are not tested, and the log says how many.
 pub(crate) const TESTED_IMAGES: usize = 64;
 

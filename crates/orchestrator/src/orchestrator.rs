@@ -246,9 +246,9 @@ impl Orchestrator {
 
     /// No new sandbox is made by this engine until [`Orchestrator::catch_up`] has a good result;
     /// those there are go on.
-    pub fn withhold_creates(&self, engine: &str, reason: String) {
+    pub fn withhold_creates(&self, engine: &str, why: OrchestratorError) {
         if let Some(provider) = self.context.providers.find(engine) {
-            provider.clearance.set(Some(reason));
+            provider.clearance.withhold_all(why);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use clap::builder::styling::AnsiColor;
 use sandbank_engine::{Engine, ImageName};
+use sandbank_orchestrator::OrchestratorError;
 use sandbank_orchestrator::containment::{self, Containment, ProbeStanding};
 use sandbank_protocol::containment::Probe;
 use serde_json::{Value, json};
@@ -19,8 +20,8 @@ pub(super) async fn run(
     engine: &dyn Engine,
 ) -> Result<Option<(Value, Option<Failure>)>, Failure> {
     let images = engine.images_to_test().await.map_err(|error| cannot_test(&error.into()))?;
-    // The native engine always has one.
-    let image = images.first().map_or_else(ImageName::host, |image| image.name.clone());
+    let none = || cannot_test(&OrchestratorError::NoImageToTest { engine: engine.name() });
+    let image = images.into_iter().next().ok_or_else(none)?.name;
     let Some(report) = attack(engine, &image).await? else { return Ok(None) };
     if !context.ui.json {
         print(context, &report)?;

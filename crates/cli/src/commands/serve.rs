@@ -52,7 +52,7 @@ pub(crate) async fn run(context: &Context, args: ServeArgs) -> Result<u8, Failur
     }
     let data_dir = DataDir::take(&settings.data_dir)?;
     let token = TokenFile::open(data_dir.path()).map_err(|error| bad_token_file(&error))?;
-    let test = SelfTest { always: args.self_test, only_host: false };
+    let test = SelfTest { always: args.self_test, only_one: false };
     // Before the first part starts: a signal during a slow start must not kill it half-way.
     let mut stop = Stop::listen()?;
     let leaving = CancellationToken::new();

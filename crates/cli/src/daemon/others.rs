@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use sandbank_engine::{Awaited, Engine, InstanceId};
-use sandbank_orchestrator::Orchestrator;
 use sandbank_orchestrator::containment::SelfTest;
+use sandbank_orchestrator::{Orchestrator, OrchestratorError};
 use sandbank_server::config::{EngineKind, Settings};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -106,7 +106,7 @@ impl Other {
             Some(_) => "the test of this engine has not ended yet",
             None => self_test::NOT_MEANT,
         };
-        orchestrator.withhold_creates(name, reason.to_owned());
+        orchestrator.withhold_creates(name, OrchestratorError::Untested(reason.to_owned()));
         if test.is_none() && self.place.is_none() {
             return None;
         }

@@ -54,7 +54,7 @@ impl OwnDaemon {
             }
         };
         data_dir.announce_private()?;
-        let test = SelfTest { always: false, only_host: scratch.is_some() };
+        let test = SelfTest { always: false, only_one: scratch.is_some() };
         let own = Self::over(settings, data_dir, images_from, scratch, Some(test)).await?;
         if own.scratch.is_some() {
             ui.note(

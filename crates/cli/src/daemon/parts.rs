@@ -96,8 +96,8 @@ impl Daemon {
             None => app,
         };
         let shutdown = app.shutdown().clone();
-        let testing = untested.and_then(|reason| {
-            orchestrator.withhold_creates(engine.name(), reason);
+        let testing = untested.and_then(|why| {
+            orchestrator.withhold_creates(engine.name(), why);
             let (orchestrator, shutdown) = (orchestrator.clone(), shutdown.clone());
             let place = data_dir.path().to_owned();
             Some(tokio::spawn(self_test::catch_up(test?, orchestrator, place, shutdown)))

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use sandbank_engine::Engine;
-use sandbank_orchestrator::Orchestrator;
 use sandbank_orchestrator::containment::{Containment, SelfTest, Tested};
+use sandbank_orchestrator::{Orchestrator, OrchestratorError};
 use sandbank_server::Shutdown;
 use tokio_util::sync::CancellationToken;
 
@@ -21,18 +21,23 @@ pub(super) async fn pass(
     engine: &dyn Engine,
     data_dir: &Path,
     leaving: &CancellationToken,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<OrchestratorError>, Failure> {
     let Some(test) = test else {
-        return Ok(Some(NOT_MEANT.to_owned()));
+        return Ok(Some(OrchestratorError::Untested(NOT_MEANT.to_owned())));
     };
     let started = Instant::now();
     match test.run(engine, data_dir, leaving).await {
         Ok(tested) => judge(tested, started).map(|()| None),
-        Err(error) if leaving.is_cancelled() => Ok(Some(error.to_string())),
+        Err(error) if leaving.is_cancelled() => Ok(Some(error.while_untested())),
+        // Nothing is broken, and whoever has just begun may be about to get one.
+        Err(why @ OrchestratorError::NoImageToTest { .. }) => {
+            tracing::warn!(hint = why.hint(), "{why}");
+            Ok(Some(why))
+        }
         Err(error) => {
             let engine = engine.name();
             tracing::error!(%error, engine, "containment is not tested; no sandbox is made until it is");
-            Ok(Some(error.to_string()))
+            Ok(Some(error.while_untested()))
         }
     }
 }

@@ -10,7 +10,7 @@ use sandbank_fault_points::Point;
 use tokio::time::timeout;
 
 use super::table::Entry;
-use super::{Parts, destroy, reach, workspaces};
+use super::{Parts, destroy, images, reach, workspaces};
 use crate::connection::{Refusal, SEE_LOG, status_of};
 use crate::container::{self, Fences, Recipe, Workspace};
 use crate::egress::Egress;
@@ -120,14 +120,8 @@ async fn make(
     entry: &Arc<Entry>,
     spec: &MachineSpec,
 ) -> Result<Machine, Obstacle> {
-    let image = parts.images.resolve(&parts.client, &spec.image).await?;
+    let (image, volumes) = images::look_into(parts, &spec.image).await?;
     let (client, instance) = (&parts.client, &parts.settings.instance);
-    let places = &parts.places;
-    let volumes = places.volumes_to_cover(client, instance, &spec.image, &image).await;
-    if let Err(EngineError::ImageNotFound(name)) = &volumes {
-        parts.images.forget(name);
-    }
-    let volumes = volumes?;
     parts.runner.ensure(client, instance, &image.id, &volumes).await?;
     reach(Point::RunnerVolumeReady)?;
     let egress = match spec.network {

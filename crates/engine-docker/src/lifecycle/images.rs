@@ -8,20 +8,67 @@ use sandbank_engine::{EngineError, ImageInfo, ImageName, ImportProgress, PullReq
 
 use super::Parts;
 use crate::connection::status_of;
-use crate::image;
+use crate::image::{self, Facts};
 use crate::limits::IMPORT_STALL;
 
-/// The default one, or the first there is, for all: an engine's images are not ours, may be many,
-/// and every machine is confined in the same way. Those that came by us are tested, too.
+/// One for all, and first: an engine's images are not ours, may be many, and every machine is
+/// confined in the same way. Those that came by us are tested, too.
 pub(super) async fn to_test(parts: &Arc<Parts>) -> Result<Vec<ImageInfo>, EngineError> {
-    let images = parts.images.list(&parts.client).await?;
+    let mut images = parts.images.list(&parts.client).await?;
     let wanted = parts.settings.default_image.as_ref();
-    let default = images.iter().find(|image| Some(&image.name) == wanted).or(images.first());
-    let default = default.map(|image| image.name.clone());
+    images.sort_by_key(|image| Some(&image.name) != wanted);
+    let one = first_usable(parts, &images).await?;
     let imported = parts.imported.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let tested =
-        |image: &ImageInfo| Some(&image.name) == default.as_ref() || imported.contains(&image.name);
-    Ok(images.into_iter().filter(tested).collect())
+    let stands_for_all = |image: &ImageInfo| Some(&image.name) == one.as_ref();
+    images.retain(|image| stands_for_all(image) || imported.contains(&image.name));
+    images.sort_by_key(|image| !stands_for_all(image));
+    Ok(images)
+}
+
+/// Of one that no machine is made of, nothing can be told: it is passed over, and only if there is
+/// no other, why it is refused is the answer.
+async fn first_usable(
+    parts: &Arc<Parts>,
+    images: &[ImageInfo],
+) -> Result<Option<ImageName>, EngineError> {
+    let mut refused = None;
+    for ImageInfo { name, .. } in images {
+        match look_to_the_end(parts, name).await {
+            Ok(()) => return Ok(Some(name.clone())),
+            Err(error @ EngineError::BadImage(_)) => {
+                tracing::debug!(image = %name, %error, "an image is not tested");
+                refused.get_or_insert(error);
+            }
+            // It went meanwhile.
+            Err(EngineError::ImageNotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    refused.map_or(Ok(None), Err)
+}
+
+/// In a task of its own: a caller that stops waiting leaves no container that was looked into.
+async fn look_to_the_end(parts: &Arc<Parts>, name: &ImageName) -> Result<(), EngineError> {
+    let (parts, name) = (Arc::clone(parts), name.clone());
+    let task = tokio::spawn(async move { look_into(&parts, &name).await.map(drop) });
+    match task.await {
+        Ok(looked) => looked,
+        Err(error) => Err(EngineError::Internal(format!("looking into an image failed: {error}"))),
+    }
+}
+
+/// What a machine of it has to know, and the volumes of it that have to be covered.
+pub(super) async fn look_into(
+    parts: &Parts,
+    name: &ImageName,
+) -> Result<(Arc<Facts>, Arc<[String]>), EngineError> {
+    let (client, instance) = (&parts.client, &parts.settings.instance);
+    let facts = parts.images.resolve(client, name).await?;
+    let volumes = parts.places.volumes_to_cover(client, instance, name, &facts).await;
+    if let Err(EngineError::ImageNotFound(name)) = &volumes {
+        parts.images.forget(name);
+    }
+    Ok((facts, volumes?))
 }
 
 pub(super) async fn import(

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sandbank_engine::ImageName;
+use sandbank_engine::{EngineError, ImageName};
 
 use super::{Containment, SelfTest, Tested};
 use crate::OrchestratorError;
 use crate::context::Context;
-use crate::limits::{FIRST_RETEST, LAST_RETEST};
+use crate::limits::{FIRST_RETEST, LAST_RETEST, NO_IMAGE_RETEST};
 use crate::provider::Provider;
 
 #[derive(Default)]
@@ -58,8 +58,20 @@ impl Clearance {
         Err(OrchestratorError::Untested(format!("the image {image} is being replaced or removed")))
     }
 
-    pub(crate) fn set(&self, withheld: Option<String>) {
-        *lock(&self.withheld) = withheld.map(OrchestratorError::Untested);
+    pub(crate) fn withhold_all(&self, why: OrchestratorError) {
+        *lock(&self.withheld) = Some(why);
+    }
+
+    fn clear(&self) {
+        *lock(&self.withheld) = None;
+    }
+
+    /// An image has come, and withstood the attacks. Whatever else creates are withheld for stays.
+    pub(super) fn has_tested_image(&self) {
+        let mut withheld = lock(&self.withheld);
+        if matches!(*withheld, Some(OrchestratorError::NoImageToTest { .. })) {
+            *withheld = None;
+        }
     }
 
     /// For good: what got out once is not tried again.
@@ -108,8 +120,9 @@ pub(crate) async fn catch_up(
     data_dir: &Path,
 ) -> Option<Tested> {
     let (clearance, leaving) = (&provider.clearance, &context.leaving);
-    let mut wait = FIRST_RETEST;
+    let mut patience = FIRST_RETEST;
     loop {
+        let wait;
         let canaries = clearance.canaries.lock().await;
         match test.run(&*provider.engine, data_dir, leaving).await {
             Ok(Tested::Failed { image, report }) => {
@@ -117,19 +130,35 @@ pub(crate) async fn catch_up(
                 return Some(Tested::Failed { image, report });
             }
             Ok(tested) => {
-                clearance.set(None);
+                clearance.clear();
                 provider.pool.try_again(None);
                 return Some(tested);
             }
             Err(_) if leaving.is_cancelled() => return None,
             Err(error) => {
-                tracing::warn!(%error, engine = provider.name(), "containment is still not tested; no sandbox is made");
-                clearance.set(Some(error.to_string()));
+                // To ask for an image costs nothing, and somebody may be about to get it.
+                wait = if wants_image(&error) { NO_IMAGE_RETEST } else { patience };
+                patience = (2 * patience).min(LAST_RETEST);
+                let why = error.while_untested();
+                let told = clearance.withheld().map(|told| told.to_string());
+                if told != Some(why.to_string()) {
+                    let engine = provider.name();
+                    tracing::warn!(engine, "containment is still not tested: {why}");
+                }
+                clearance.withhold_all(why);
             }
         }
         drop(canaries);
         leaving.run_until_cancelled(tokio::time::sleep(wait)).await?;
-        wait = (2 * wait).min(LAST_RETEST);
+    }
+}
+
+/// There is none, or none that a canary could be made of.
+fn wants_image(error: &OrchestratorError) -> bool {
+    match error {
+        OrchestratorError::NoImageToTest { .. } => true,
+        OrchestratorError::Engine(error) => matches!(**error, EngineError::BadImage(_)),
+        _ => false,
     }
 }
 
@@ -152,7 +181,7 @@ mod tests {
         assert!(clearance.still_holds(&new, 0).is_err());
         clearance.still_holds(&new, clearance.changes(&new)).unwrap();
         clearance.still_holds(&other, 0).unwrap();
-        clearance.set(Some("no test".to_owned()));
+        clearance.withhold_all(OrchestratorError::Untested("no test".to_owned()));
         assert!(clearance.check(&other).is_err());
     }
 
@@ -160,7 +189,7 @@ mod tests {
     fn what_got_out_is_not_said_to_be_tried_again() {
         let clearance = Clearance::default();
         let report = Containment { probes: Vec::new(), duration_ms: 1 };
-        clearance.set(Some("no test yet".to_owned()));
+        clearance.withhold_all(OrchestratorError::Untested("no test yet".to_owned()));
         let untested = clearance.check(&ImageName::host()).unwrap_err();
         assert_eq!((untested.code(), untested.retryable()), ("containment_untested", true));
         clearance.refuse("docker", &ImageName::host(), &report);
@@ -169,5 +198,20 @@ mod tests {
         let hint = refused.hint().unwrap();
         assert!(hint.contains("doctor --engine docker --attack"), "{hint}");
         assert!(hint.contains("SANDBANK_ENGINES"), "{hint}");
+    }
+
+    #[test]
+    fn an_image_that_has_come_lifts_nothing_but_the_want_of_one() {
+        let clearance = Clearance::default();
+        clearance.withhold_all(OrchestratorError::NoImageToTest { engine: "docker" });
+        let refused = clearance.check(&ImageName::host()).unwrap_err();
+        assert_eq!((refused.code(), refused.retryable()), ("containment_untested", true));
+        let hint = refused.hint().unwrap();
+        assert!(hint.contains("make images") && hint.contains("docker pull"), "{hint}");
+        clearance.has_tested_image();
+        clearance.check(&ImageName::host()).unwrap();
+        clearance.withhold_all(OrchestratorError::Untested("another reason".to_owned()));
+        clearance.has_tested_image();
+        assert!(clearance.check(&ImageName::host()).is_err());
     }
 }

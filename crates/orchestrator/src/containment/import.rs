@@ -49,7 +49,10 @@ pub(crate) async fn import(
                 "a test sandbox of it was not contained: {}",
                 failures(&report)
             )),
-            Ok(_) => return Ok(image),
+            Ok(_) => {
+                provider.clearance.has_tested_image();
+                return Ok(image);
+            }
             Err(error) => EngineError::Unavailable(format!(
                 "the image cannot be tested and was not kept; import it again: {error}"
             )),

@@ -16,8 +16,9 @@ use crate::limits::TESTED_IMAGES;
 pub struct SelfTest {
     /// Even where an earlier test still holds.
     pub always: bool,
-    /// Leave the imported ones to the daemon that they belong to.
-    pub only_host: bool,
+    /// One stands for all, and the host's where the engine has it: for a daemon that is there for a
+    /// moment. The others are left to the daemon that they belong to.
+    pub only_one: bool,
 }
 
 /// What a self-test came to.
@@ -54,7 +55,14 @@ impl SelfTest {
     ) -> Result<Tested, OrchestratorError> {
         let Some(key) = engine.confinement_key() else { return Ok(Tested::NotApplicable) };
         let mut images = engine.images_to_test().await?;
-        images.retain(|image| image.name.is_host() || !self.only_host);
+        if self.only_one {
+            let host = images.iter().position(|image| image.name.is_host());
+            images = images.into_iter().skip(host.unwrap_or(0)).take(1).collect();
+        }
+        // Nothing was attacked, so nothing is known of what a sandbox could do.
+        if images.is_empty() {
+            return Err(OrchestratorError::NoImageToTest { engine: engine.name() });
+        }
         let mark = mark(engine.name());
         let key_of = |image: ImageInfo| {
             let digest = image.digest.as_deref().unwrap_or("of this host");

@@ -256,7 +256,9 @@ async fn each_engine_has_its_own_ready_machines() {
     assert_eq!(says(&world, &made.id, "one").await, "here\n");
 
     // One that may make none is no reason for the other to make none.
-    world.daemon().withhold_creates("second", "the test says so".to_owned());
+    world
+        .daemon()
+        .withhold_creates("second", OrchestratorError::Untested("the test says so".to_owned()));
     let refused = world.try_create(by("second", "refused")).await.unwrap_err();
     assert_eq!(refused.code(), "containment_untested");
     assert_eq!(world.try_create(request("usual")).await.unwrap().source, AcquireSource::Pool);

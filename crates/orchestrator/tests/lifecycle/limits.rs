@@ -107,7 +107,9 @@ async fn mute_idle_sandboxes_use_up_no_more_than_the_patience_of_a_newcomer() {
 async fn as_long_as_creates_are_withheld_nobody_is_evicted_and_old_keys_work() {
     let world = crowded(1, true).await;
     let old = world.create("chat:1").await;
-    world.daemon().withhold_creates("process", "there was no canary".to_owned());
+    world
+        .daemon()
+        .withhold_creates("process", OrchestratorError::Untested("there was no canary".to_owned()));
     let error = world.try_create(request("chat:2")).await.unwrap_err();
     assert_eq!((error.code(), error.retryable()), ("containment_untested", true));
     assert_eq!(world.info(&old).await.state, SandboxState::Running);

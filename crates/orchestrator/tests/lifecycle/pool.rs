@@ -243,7 +243,9 @@ async fn what_a_killed_daemon_left_of_its_pool_is_destroyed_at_the_next_start() 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_handed_out_or_made_while_creates_are_withheld() {
     let world = with_pool(2).await;
-    world.daemon().withhold_creates("process", "the test says so".to_owned());
+    world
+        .daemon()
+        .withhold_creates("process", OrchestratorError::Untested("the test says so".to_owned()));
     let refused = world.try_create(request("chat:1")).await.unwrap_err();
     assert!(matches!(refused, OrchestratorError::Untested(_)), "{refused}");
     assert_eq!(status(&world, "host").ready, 2);

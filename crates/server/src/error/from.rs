@@ -66,6 +66,7 @@ fn status(error: &OrchestratorError) -> StatusCode {
         | OrchestratorError::NoTurn(_)
         | OrchestratorError::ShuttingDown
         | OrchestratorError::Untested(_)
+        | OrchestratorError::NoImageToTest { .. }
         | OrchestratorError::NotContained { .. } => StatusCode::SERVICE_UNAVAILABLE,
         OrchestratorError::Engine(error) => engine_status(error),
         OrchestratorError::Store(error) => store_status(error),

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod untested;
+
 use std::time::Duration;
 
 use sandbank_test_support::{Api, PrivateDocker, TestDaemon, eventually};
