@@ -174,6 +174,37 @@ async fn what_is_wrong_with_an_archive_is_said_before_docker_has_any_of_it() {
     test.finish().await;
 }
 
+/// Docker takes it, and would only warn as a container is made of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_of_docker_s_for_another_machine_is_refused_with_how_to_get_the_right_one() {
+    let Some(test) = start().await else { return };
+    let mut other = Saved::new(&[&tar_of(&root())]);
+    other.architecture = "s390x";
+    let archive = written(&test, "archive", &other.docker());
+    test.docker.said(&["load", "--input", archive.to_str().unwrap()]).unwrap();
+    let mut wanted = spec();
+    wanted.image = "taken".parse().unwrap();
+    match test.engine.create(&wanted).await {
+        Err(EngineError::BadImage(text)) => {
+            assert!(text.contains("taken is for linux/s390x"), "{text}");
+            assert!(text.contains("`docker pull --platform linux/"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(test.residue(), Vec::<String>::new());
+    let tested = test.engine.images_to_test().await.unwrap();
+    assert!(tested.iter().all(|image| image.name != wanted.image), "{tested:?}");
+    test.docker.said(&["rmi", "taken:latest", "taken:too"]).unwrap();
+    // The same for this machine makes one.
+    let archive = written(&test, "archive", &Saved::new(&[&tar_of(&root())]).docker());
+    test.docker.said(&["load", "--input", archive.to_str().unwrap()]).unwrap();
+    wanted.id = spec().id;
+    test.engine.create(&wanted).await.unwrap();
+    test.engine.destroy(&wanted.id).await.unwrap();
+    test.docker.said(&["rmi", "taken:latest", "taken:too"]).unwrap();
+    test.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn links_in_an_archive_lead_docker_nowhere() {
     let Some(test) = start().await else { return };

@@ -45,6 +45,7 @@ impl Host {
                 client.found.address
             )));
         }
+        runs_ours(&client.machine, &client.found.address)?;
         let runtime = runtime(&info, settings)?;
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
         let server = text(&info.server_version);
@@ -74,6 +75,19 @@ impl Host {
             resolvers: users.resolvers(client).await,
         })
     }
+}
+
+/// The runner is this daemon's own, for the machine that it was built for.
+fn runs_ours(machine: &str, address: &Address) -> Result<(), EngineError> {
+    let ours = sandbank_image_archive::machine();
+    if machine == ours {
+        return Ok(());
+    }
+    Err(EngineError::Unavailable(format!(
+        "Docker at {address} is on a linux/{machine} machine, and the runner of this sandbank is for \
+         linux/{ours}: use a sandbank that was built for linux/{machine}, or name another engine with \
+         SANDBANK_DOCKER_HOST"
+    )))
 }
 
 fn has_cgroups(info: &SystemInfo) -> bool {
@@ -207,6 +221,16 @@ mod tests {
             [("gvisor", true), ("runsc-kvm", true), ("usual", false), ("kata", false)]
         {
             assert_eq!(has_own_kernel(&info, name), own, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_docker_on_a_machine_that_our_runner_is_not_for_is_refused_with_the_next_step() {
+        let address = Address::Unix("/run/docker.sock".into());
+        runs_ours(sandbank_image_archive::machine(), &address).unwrap();
+        let error = runs_ours("s390x", &address).unwrap_err().to_string();
+        for words in ["/run/docker.sock", "linux/s390x", "SANDBANK_DOCKER_HOST"] {
+            assert!(error.contains(words), "{error}");
         }
     }
 

@@ -17,11 +17,27 @@ use crate::limits::{IMAGE_FRESH_FOR, REMEMBERED_IMAGES};
 pub(crate) struct Facts {
     /// `sha256:…`
     pub(crate) id: String,
+    /// As configurations name it; none where this one does not.
+    machine: Option<String>,
     pub(crate) env: BTreeMap<String, String>,
     /// Volumes that it declares.
     pub(crate) volumes: Vec<String>,
     pub(crate) layers: u32,
     pub(crate) size_bytes: u64,
+}
+
+impl Facts {
+    /// Docker itself only warns, and its programs would not run, or under an emulation that a
+    /// machine does not let them have.
+    fn fits(&self, name: &ImageName, machine: &str) -> Result<(), EngineError> {
+        match self.machine.as_deref() {
+            Some(other) if other != machine => Err(EngineError::BadImage(format!(
+                "{name} is for linux/{other}, and Docker's host is linux/{machine}: get it for \
+                 that with `docker pull --platform linux/{machine} {name}`"
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -49,6 +65,7 @@ impl Images {
         }
         let found = inspect(client, name.as_str()).await?;
         let facts = Arc::new(found.ok_or_else(|| EngineError::ImageNotFound(name.clone()))?);
+        facts.fits(name, &client.machine)?;
         remember(&self.by_name, name.clone(), (Instant::now(), Arc::clone(&facts)));
         Ok(facts)
     }
@@ -115,6 +132,7 @@ fn facts(image: ImageInspect) -> Result<Facts, EngineError> {
     let layers = image.root_fs.and_then(|root| root.layers).map_or(0, |layers| layers.len());
     Ok(Facts {
         id: image.id.ok_or_else(nameless)?,
+        machine: image.architecture.filter(|machine| !machine.is_empty()),
         env: config.env.unwrap_or_default().into_iter().filter_map(variable).collect(),
         volumes: config.volumes.unwrap_or_default(),
         layers: u32::try_from(layers).unwrap_or(u32::MAX),
