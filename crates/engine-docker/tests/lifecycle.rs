@@ -84,9 +84,9 @@ async fn ports_are_reached_through_the_link() {
 async fn a_death_behind_our_back_is_noticed_with_its_cause() {
     let Some(test) = TestEngine::start().await else { return };
     for (arguments, cause) in [
-        (&["kill"][..], DeathCause::Signaled { signal: 9 }),
-        (&["stop"][..], DeathCause::Signaled { signal: 9 }),
-        (&["rm", "--force"][..], DeathCause::Signaled { signal: 9 }),
+        (&["kill"][..], DeathCause::ContainerKilled),
+        (&["stop"][..], DeathCause::ContainerKilled),
+        (&["rm", "--force"][..], DeathCause::ContainerRemoved),
     ] {
         let id = test.create().await.id;
         let name = format!("sandbank-{id}");
@@ -107,6 +107,13 @@ async fn a_death_behind_our_back_is_noticed_with_its_cause() {
         assert_eq!(listed.iter().find(|m| m.id == id).unwrap().state, MachineState::Dead);
         test.engine.destroy(&id).await.unwrap();
     }
+    // Not through Docker: who it was cannot be known.
+    let id = test.create().await.id;
+    let pid = test.inspect(&id)["State"]["Pid"].to_string();
+    let mut kill = test.docker.enter("kill").unwrap();
+    assert!(kill.args(["-KILL", &pid]).status().unwrap().success());
+    let told = soon("a death", test.engine.wait_dead(&id)).await.unwrap();
+    assert_eq!(told, DeathCause::Signaled { signal: 9 });
     test.finish().await;
 }
 

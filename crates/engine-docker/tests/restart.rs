@@ -42,7 +42,12 @@ async fn an_engine_that_is_away_is_unavailable_and_machines_that_ended_with_it_a
     docker.start_daemon().unwrap();
     let cause = soon("the death is told", waiting).await.unwrap().unwrap();
     assert!(
-        matches!(cause, DeathCause::Signaled { signal: 9 } | DeathCause::Exited { .. }),
+        matches!(
+            cause,
+            DeathCause::ContainerKilled
+                | DeathCause::Signaled { signal: 9 }
+                | DeathCause::Exited { .. }
+        ),
         "{cause:?}"
     );
     let listed = engine.list().await.unwrap();

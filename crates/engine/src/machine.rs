@@ -109,6 +109,10 @@ pub enum DeathCause {
     /// It may well run, but its workspace was removed or unmounted behind the engine's back, and a
     /// machine without its workspace counts as dead.
     WorkspaceGone,
+    /// Somebody else had its container removed, and so killed.
+    ContainerRemoved,
+    /// Somebody else had its container killed, with signal 9: at once, or as it was stopped.
+    ContainerKilled,
     /// It was not our child, so nobody can tell.
     Unknown,
 }

@@ -53,16 +53,21 @@ impl fmt::Display for Cause {
             Self::IdleExpired => f.write_str("nobody used it for its idle time to live"),
             Self::LifetimeExpired => f.write_str("its lifetime was over"),
             Self::Evicted => f.write_str("it was idle and its place was needed"),
-            Self::RunnerDied { death } => {
-                f.write_str("its runner died: ")?;
-                match death {
-                    DeathCause::OutOfMemory => f.write_str("out of memory"),
-                    DeathCause::Exited { code } => write!(f, "exit code {code}"),
-                    DeathCause::Signaled { signal } => write!(f, "signal {signal}"),
-                    DeathCause::WorkspaceGone => f.write_str("its workspace was taken away"),
-                    DeathCause::Unknown => f.write_str("nobody saw how"),
+            Self::RunnerDied { death } => match death {
+                DeathCause::OutOfMemory => f.write_str("its runner died: out of memory"),
+                DeathCause::Exited { code } => write!(f, "its runner died: exit code {code}"),
+                DeathCause::Signaled { signal } => write!(f, "its runner died: signal {signal}"),
+                DeathCause::WorkspaceGone => {
+                    f.write_str("its runner died: its workspace was taken away")
                 }
-            }
+                DeathCause::ContainerRemoved => {
+                    f.write_str("its container was removed outside of Sandbank")
+                }
+                DeathCause::ContainerKilled => {
+                    f.write_str("its container was stopped or killed outside of Sandbank: signal 9")
+                }
+                DeathCause::Unknown => f.write_str("its runner died: nobody saw how"),
+            },
             Self::CreateFailed { reason } => write!(f, "it could not be made: {reason}"),
             Self::Lost { reason } => write!(f, "it was lost: {reason}"),
         }

@@ -16,8 +16,9 @@ use crate::objects::{agree, cgroup_bases, runner_pid, workspace_dirs};
 use crate::small_disk::run;
 
 /// A death is told as it happens, and machines that are gone are looked for every second: two are
-/// enough for either where nothing else has the processors. A call that meets a death must not wait
-/// for a runner's answer, which takes longer than this.
+/// enough for either where nothing else has the processors, and how long it took is printed. That a
+/// daemon which never looks is told, too, shows that nobody waits for a look. A call that meets a
+/// death must not wait for a runner's answer, which takes longer than this.
 const NOTICED: Duration = Duration::from_secs(9);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,18 +32,18 @@ async fn a_death_is_told_by_the_engine_as_it_happens_and_waits_for_no_look() -> 
         println!("skipped: only a build for development can be told not to look");
         return Ok(());
     }
-    noticed("signal 9", Daemon::NeverLooks, kill).await?;
-    match is_over_docker() {
-        true => noticed("signal 9", Daemon::NeverLooks, remove).await,
-        false => Ok(()),
+    if !is_over_docker() {
+        return noticed("its runner died: signal 9", Daemon::NeverLooks, kill).await;
     }
+    let killed = "its container was stopped or killed outside of Sandbank: signal 9";
+    noticed(killed, Daemon::NeverLooks, kill).await?;
+    noticed("its container was removed outside of Sandbank", Daemon::NeverLooks, remove).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_machine_is_noticed() -> anyhow::Result<()> {
-    // Docker tells of a death before it tells of a removal.
-    let reason = if is_over_docker() { "signal 9" } else { "removed" };
-    noticed(reason, Daemon::Runs, remove).await
+    // By who looks, or by Docker's events.
+    noticed("removed", Daemon::Runs, remove).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

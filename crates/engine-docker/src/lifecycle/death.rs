@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bollard::models::ContainerStateStatusEnum as Shown;
 use sandbank_engine::{DeathCause, EngineError, SandboxId};
 
 use super::Parts;
@@ -36,24 +37,41 @@ pub(super) async fn cause(
             let started = state.started_at.as_deref().is_some_and(|at| !at.starts_with("0001-"));
             let code = told.or(state.exit_code.filter(|_| started));
             let oom = state.oom_killed == Some(true) && !entry.outlived_oom_kill();
-            judge(code, oom)
+            // Docker marks what it is about to remove before it kills it.
+            let going = matches!(state.status, Some(Shown::REMOVING | Shown::DEAD));
+            judge(code, &Seen { oom, killed: entry.was_killed(), going })
         }
         Err(error) => {
-            if status_of(&error).is_none_or(|refusal| refusal.status != 404) {
+            let gone = status_of(&error).is_some_and(|refusal| refusal.status == 404);
+            if !gone {
                 tracing::debug!(%id, %error, "of what a machine died is not known in full");
             }
             let oom = entry.oom_kills() > 0 && !entry.outlived_oom_kill();
-            judge(told, oom)
+            judge(told, &Seen { oom, killed: entry.was_killed(), going: gone })
         }
     }
 }
 
+/// What was seen of it, beside how it ended.
+#[derive(Default)]
+struct Seen {
+    /// Something in it was killed for memory, at about the same time.
+    oom: bool,
+    /// Docker killed it, and not for us.
+    killed: bool,
+    /// Its container is gone, or about to be.
+    going: bool,
+}
+
 /// The engine says that something was killed for memory, not what: if the machine was killed at
-/// the same time, it was that.
-fn judge(code: Option<i64>, oom: bool) -> DeathCause {
+/// the same time, it was that. That somebody else had it killed is said only of what Docker told us
+/// it killed: who else may send signals on its host is not known.
+fn judge(code: Option<i64>, seen: &Seen) -> DeathCause {
     match code {
         None => DeathCause::Unknown,
-        Some(KILLED) if oom => DeathCause::OutOfMemory,
+        Some(KILLED) if seen.killed && seen.going => DeathCause::ContainerRemoved,
+        Some(KILLED) if seen.killed => DeathCause::ContainerKilled,
+        Some(KILLED) if seen.oom => DeathCause::OutOfMemory,
         Some(code) if (SIGNAL_BASE + 1..=LAST_SIGNAL).contains(&code) => {
             DeathCause::Signaled { signal: (code - SIGNAL_BASE) as i32 }
         }
@@ -67,11 +85,22 @@ mod tests {
 
     #[test]
     fn exit_codes_say_how_it_ended() {
-        assert_eq!(judge(None, true), DeathCause::Unknown);
-        assert_eq!(judge(Some(0), false), DeathCause::Exited { code: 0 });
-        assert_eq!(judge(Some(70), true), DeathCause::Exited { code: 70 });
-        assert_eq!(judge(Some(137), false), DeathCause::Signaled { signal: 9 });
-        assert_eq!(judge(Some(137), true), DeathCause::OutOfMemory);
-        assert_eq!(judge(Some(139), true), DeathCause::Signaled { signal: 11 });
+        let (nothing, oom) = (Seen::default(), Seen { oom: true, ..Seen::default() });
+        assert_eq!(judge(None, &oom), DeathCause::Unknown);
+        assert_eq!(judge(Some(0), &nothing), DeathCause::Exited { code: 0 });
+        assert_eq!(judge(Some(70), &oom), DeathCause::Exited { code: 70 });
+        assert_eq!(judge(Some(137), &nothing), DeathCause::Signaled { signal: 9 });
+        assert_eq!(judge(Some(137), &oom), DeathCause::OutOfMemory);
+        assert_eq!(judge(Some(139), &oom), DeathCause::Signaled { signal: 11 });
+    }
+
+    #[test]
+    fn somebody_else_is_named_only_where_docker_told_of_a_kill() {
+        let seen = |killed, going| Seen { killed, going, ..Seen::default() };
+        assert_eq!(judge(Some(137), &seen(true, true)), DeathCause::ContainerRemoved);
+        assert_eq!(judge(Some(137), &seen(true, false)), DeathCause::ContainerKilled);
+        // It died, and was removed then.
+        assert_eq!(judge(Some(137), &seen(false, true)), DeathCause::Signaled { signal: 9 });
+        assert_eq!(judge(Some(0), &seen(true, true)), DeathCause::Exited { code: 0 });
     }
 }

@@ -36,6 +36,16 @@ pub(super) async fn destroy(parts: &Arc<Parts>, id: &SandboxId) -> Result<(), En
 /// Everything but the entry. Each step is fine with having been done before. What has the name
 /// and another's label is not touched.
 pub(super) async fn remove_all(parts: &Parts, id: &SandboxId) -> Result<(), EngineError> {
+    let entry = parts.table.get(id);
+    let set_ending = |ending| entry.iter().for_each(|entry| entry.set_ending(ending));
+    set_ending(true);
+    let removed = remove_each(parts, id).await;
+    // What becomes of a container that stays is not our doing.
+    set_ending(removed.is_ok());
+    removed
+}
+
+async fn remove_each(parts: &Parts, id: &SandboxId) -> Result<(), EngineError> {
     let deadline = Instant::now() + REMOVAL_DEADLINE;
     let container = naming::container(id);
     if is_our_container(parts, &container).await? {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::BytesMut;
 use http_body_util::BodyExt;
-use sandbank_engine::{DeathCause, EngineError, SandboxId};
+use sandbank_engine::{EngineError, SandboxId};
 use sandbank_protocol::percent_encoded;
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -15,6 +15,9 @@ use super::table::Entry;
 use super::{Parts, death, list};
 use crate::limits::{EVENT_BYTES, EVENTS_QUIET, FIRST_RETRY, LAST_RETRY};
 use crate::naming;
+
+/// As Docker names it.
+const SIGKILL: &str = "9";
 
 #[derive(Debug, Deserialize)]
 struct Event {
@@ -63,7 +66,7 @@ async fn hear(parts: &Weak<Parts>) -> Result<(), EngineError> {
     let Some(strong) = parts.upgrade() else { return Ok(()) };
     let label = format!("{}={}", naming::INSTANCE, strong.settings.instance);
     let filters = serde_json::json!({
-        "type": ["container"], "label": [label], "event": ["die", "oom", "destroy"],
+        "type": ["container"], "label": [label], "event": ["kill", "die", "oom", "destroy"],
     });
     let path = format!("/events?filters={}", percent_encoded(&filters.to_string(), b""));
     let response = strong.client.stream(&path, "tell its events").await?;
@@ -120,13 +123,16 @@ async fn take(parts: &Arc<Parts>, event: Event) {
     }
     match event.action.as_str() {
         "oom" => entry.saw_oom_kill(),
+        "kill" if attribute("signal").is_some_and(|signal| signal == SIGKILL) => {
+            entry.saw_kill();
+        }
         "die" => {
             let code = attribute("exitCode").and_then(|code| code.parse().ok());
             let cause = death::cause(parts, &id, &entry, code).await;
             tracing::debug!(%id, ?cause, "a machine died");
             entry.set_dead(cause);
         }
-        "destroy" => entry.set_dead(DeathCause::Unknown),
+        "destroy" => entry.set_dead(entry.removed()),
         _ => {}
     }
 }
@@ -152,7 +158,7 @@ async fn look_at_all(parts: &Arc<Parts>) -> Result<(), EngineError> {
     }
     for (id, entry) in before {
         if !there.contains(&id) && entry.busy.try_lock().is_ok() {
-            entry.set_dead(DeathCause::Unknown);
+            entry.set_dead(entry.removed());
         }
     }
     Ok(())

@@ -29,6 +29,10 @@ struct Known {
     cut: Option<LinkCut>,
     oom_kills: u64,
     last_oom_kill: Option<Instant>,
+    /// Its container is being removed, by us.
+    ending: bool,
+    /// Docker has sent it the signal that nothing outlives, and not for us.
+    killed: bool,
     usage: Option<(Instant, u64)>,
 }
 
@@ -60,8 +64,33 @@ impl Entry {
 
     /// Its container was removed, and another is about to be made.
     pub(super) fn begin_again(&self) {
-        self.known().container = None;
+        let mut known = self.known();
+        (known.container, known.ending, known.killed) = (None, false, false);
+        drop(known);
         self.death.forget();
+    }
+
+    /// Whatever happens to its container from here on is our doing.
+    pub(super) fn set_ending(&self, ending: bool) {
+        self.known().ending = ending;
+    }
+
+    pub(super) fn saw_kill(&self) {
+        let mut known = self.known();
+        known.killed |= !known.ending;
+    }
+
+    /// By somebody else, through Docker.
+    pub(super) fn was_killed(&self) -> bool {
+        self.known().killed
+    }
+
+    /// Of what it died, now that its container is not there.
+    pub(super) fn removed(&self) -> DeathCause {
+        match self.known().ending {
+            true => DeathCause::Unknown,
+            false => DeathCause::ContainerRemoved,
+        }
     }
 
     pub(super) fn set_ready(&self, stream: Opened) {
