@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sandbank_channel::{ByteRange, full_body};
 use sandbank_engine::{Control, Engine, EngineError, MachineSpec, NetworkMode};
-use sandbank_engine_docker::DockerEngine;
+use sandbank_engine_docker::{DockerEngine, DockerSettings};
 use sandbank_protocol::containment::Outcome;
 use sandbank_protocol::{Ending, MoveRequest};
 use sandbank_test_support::{PrivateDocker, find_program};
@@ -43,6 +43,28 @@ fn docker(directory: &tempfile::TempDir) -> Option<Arc<PrivateDocker>> {
     std::fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755)).unwrap();
     let option = format!("--add-runtime=gvisor={}", wrapper.display());
     PrivateDocker::start_with(false, vec![option]).unwrap().map(Arc::new)
+}
+
+/// With any program that is one: which it is called by is what counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn machines_are_of_the_runtime_that_was_asked_for_or_of_the_usual_one() {
+    let Some(runc) = find_program("runc") else {
+        println!("skipped: there is no runc here; see scripts/setup.sh --test");
+        return;
+    };
+    let option = format!("--add-runtime=other={}", runc.display());
+    let Some(docker) = PrivateDocker::start_with(false, vec![option]).unwrap() else { return };
+    let docker = Arc::new(docker);
+    for (asked, runtime) in [(Some("other"), "other"), (None, "runc")] {
+        let ask = |settings: &mut DockerSettings| settings.runtime = asked.map(str::to_owned);
+        let Some(test) = TestEngine::on(docker.clone(), ask).await else { return };
+        let version = test.engine.version();
+        assert!(version.contains(&format!("({runtime}, ")), "{version}");
+        let id = test.create().await.id;
+        assert_eq!(test.inspect(&id)["HostConfig"]["Runtime"], runtime);
+        assert_eq!(test.sh(&id, "echo works").await.stdout, "works\n");
+        test.finish().await;
+    }
 }
 
 async fn accepting(docker: Arc<PrivateDocker>) -> Option<TestEngine> {
