@@ -238,8 +238,11 @@ async fn an_image_without_a_shell_makes_a_machine_and_a_missing_one_is_named() {
     import(&test, "bare", &bare).await.unwrap();
     let id = test.create_with(|spec| spec.image = "bare".parse().unwrap()).await.id;
     let client = test.client(&id).await;
-    let output = support::run(&client, &["sh", "-c", "true"]).await;
+    let output = support::run(&client, &["bash", "-lc", "true"]).await;
     assert_eq!(output.code(), Some(127), "{:?}", output.ending);
+    let next =
+        "there is no sh. Run a program that is there, with its arguments as a list, or use an";
+    assert!(output.stderr.contains(next), "{}", output.stderr);
     drop(client);
     test.engine.destroy(&id).await.unwrap();
     test.engine.remove_image(&"bare".parse().unwrap()).await.unwrap();

@@ -42,14 +42,24 @@ async fn a_start_that_waits_brings_the_ending_of_a_short_command() {
 
 #[tokio::test]
 async fn a_program_that_cannot_run_ends_as_in_a_shell() {
+    use std::os::unix::fs::PermissionsExt;
     let runner = LiveRunner::start();
     std::fs::write(runner.inside("plain"), "not a program").unwrap();
     let client = runner.client().await;
     let missing = run(&client, &spec("m", &["no-such-program"])).await;
     assert_eq!(missing.ending, Some(Ending::Exited { code: 127 }));
-    assert_eq!(missing.errors(), "sandbank: cannot run \"no-such-program\": not found\n");
+    let said = missing.errors();
+    assert!(said.starts_with("sandbank: cannot run \"no-such-program\": not found: "), "{said}");
+    assert!(said.contains("such as sh, or use an image that has this one"), "{said}");
     let not_a_directory = run(&client, &spec("n", &["./plain/x"])).await;
     assert_eq!(not_a_directory.code(), Some(127));
+    assert!(not_a_directory.errors().ends_with("there is no such file\n"));
+    let script = runner.inside("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let orphan = run(&client, &spec("o", &["./script"])).await;
+    assert_eq!(orphan.code(), Some(127));
+    assert!(orphan.errors().contains("it is there, but the interpreter"), "{}", orphan.errors());
     let denied = run(&client, &spec("d", &["./plain"])).await;
     assert_eq!(denied.ending, Some(Ending::Exited { code: 126 }));
     assert!(denied.errors().contains("permission denied"), "{}", denied.errors());

@@ -78,9 +78,9 @@ pub(super) extern "C" fn run(task: *mut c_void) -> c_int {
             ptr::write_volatile(&raw mut (*task).outcome.failed, failed);
             exit(CANNOT_RUN);
         }
-        let errno = exec(&(*task).program);
-        complain((*task).program.complaint, errno);
-        exit(if matches!(errno, libc::ENOENT | libc::ENOTDIR) { NOT_FOUND } else { CANNOT_RUN })
+        let refused = exec(&(*task).program);
+        complain(&(*task).program, &refused);
+        exit(if refused.is_not_found() { NOT_FOUND } else { CANNOT_RUN })
     }
 }
 
@@ -246,12 +246,26 @@ unsafe fn reset_signals() -> Step {
     }
 }
 
+/// Why no candidate runs.
+struct Refused {
+    errno: c_int,
+    /// One of them is there, and what it names to be run by is not.
+    lacks_interpreter: bool,
+}
+
+impl Refused {
+    fn is_not_found(&self) -> bool {
+        matches!(self.errno, libc::ENOENT | libc::ENOTDIR)
+    }
+}
+
 /// Tries the candidates as execvp does. Returns the error that says most.
 ///
 /// # Safety
 /// As for [`prepare`].
-unsafe fn exec(program: &Pointers) -> c_int {
+unsafe fn exec(program: &Pointers) -> Refused {
     let mut denied = false;
+    let mut lacks_interpreter = false;
     let mut errno = libc::ENOENT;
     let mut candidate = program.candidates;
     // SAFETY: all arrays are null-terminated, and `script` has room for the candidate.
@@ -266,26 +280,54 @@ unsafe fn exec(program: &Pointers) -> c_int {
             errno = *libc::__errno_location();
             match errno {
                 libc::EACCES => denied = true,
-                libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
+                libc::ENOENT => lacks_interpreter |= found == 0,
+                libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
                 libc::ENOEXEC => {
                     *program.script.add(1) = *candidate;
                     let script = program.script.cast_const();
                     libc::syscall(libc::SYS_execve, *script, script, environment);
-                    return errno;
+                    return Refused { errno, lacks_interpreter };
                 }
-                _ => return errno,
+                _ => return Refused { errno, lacks_interpreter },
             }
             candidate = candidate.add(1);
         }
     }
-    if denied { libc::EACCES } else { errno }
+    Refused { errno: if denied { libc::EACCES } else { errno }, lacks_interpreter }
+}
+
+/// Whoever reads it may be a model that has only these words to go by, in an image that has next to
+/// nothing.
+///
+/// # Safety
+/// As for [`prepare`].
+unsafe fn not_found(program: &Pointers, lacks_interpreter: bool) -> &'static CStr {
+    if lacks_interpreter {
+        return c"not found: it is there, but the interpreter or loader that it names is not\n";
+    }
+    if program.is_path {
+        return c"not found: there is no such file\n";
+    }
+    let shell = c"/bin/sh".as_ptr();
+    // SAFETY: looks at a path that is null-terminated.
+    match unsafe { libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, shell, libc::F_OK) } {
+        0 => {
+            c"not found: nothing on PATH has that name. Run a program that is there, such as sh, or \
+              use an image that has this one\n"
+        }
+        _ => {
+            c"not found: nothing on PATH has that name, and there is no sh. Run a program that is \
+              there, with its arguments as a list, or use an image that has this one\n"
+        }
+    }
 }
 
 /// # Safety
 /// As for [`prepare`].
-unsafe fn complain(complaint: *const c_char, errno: c_int) {
-    let reason = match errno {
-        libc::ENOENT | libc::ENOTDIR => c"not found\n",
+unsafe fn complain(program: &Pointers, refused: &Refused) {
+    let reason = match refused.errno {
+        // SAFETY: as for this.
+        libc::ENOENT | libc::ENOTDIR => unsafe { not_found(program, refused.lacks_interpreter) },
         libc::EACCES => c"permission denied, or not a program\n",
         libc::ENOEXEC => c"not in an executable format\n",
         libc::E2BIG => c"argument list too long\n",
@@ -297,7 +339,7 @@ unsafe fn complain(complaint: *const c_char, errno: c_int) {
     };
     // SAFETY: both strings are null-terminated and outlive the call.
     unsafe {
-        let parts = [part(CStr::from_ptr(complaint)), part(reason)];
+        let parts = [part(CStr::from_ptr(program.complaint)), part(reason)];
         libc::syscall(libc::SYS_writev, 2, parts.as_ptr(), parts.len());
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Program {
     script: Vec<*const c_char>,
     /// Beginning of the message when nothing can be exec'd.
     complaint: CString,
+    /// It was named by a path, and not looked for.
+    is_path: bool,
 }
 
 /// Null-terminated arrays for the child.
@@ -37,6 +39,7 @@ pub(super) struct Pointers {
     pub(super) candidates: *const *const c_char,
     pub(super) script: *mut *const c_char,
     pub(super) complaint: *const c_char,
+    pub(super) is_path: bool,
 }
 
 impl Program {
@@ -73,8 +76,10 @@ impl Program {
         }
         let shown: String = String::from_utf8_lossy(name).chars().take(200).collect();
         let complaint = c_string(format!("sandbank: cannot run {shown:?}: "), "an argument")?;
+        let is_path = name.contains(&b'/');
         let environment = variables;
-        Ok(Self { _strings: strings, arguments, environment, candidates, script, complaint })
+        let _strings = strings;
+        Ok(Self { _strings, arguments, environment, candidates, script, complaint, is_path })
     }
 
     pub(super) fn pointers(&mut self) -> Pointers {
@@ -84,6 +89,7 @@ impl Program {
             candidates: self.candidates.as_ptr(),
             script: self.script.as_mut_ptr(),
             complaint: self.complaint.as_ptr(),
+            is_path: self.is_path,
         }
     }
 }
