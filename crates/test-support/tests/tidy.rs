@@ -90,6 +90,25 @@ const MAX_LINES: usize = 800;
 const EMPTY_NAMES: [&str; 8] =
     ["common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"];
 
+/// Docker follows links of a running container where it copies files in or out, on its host and as
+/// its root: what runs there moves through the runner. These look into containers that never start.
+const MAY_COPY: [(&str, &str); 3] = [
+    (
+        "src/runner_volume.rs",
+        "fills the runner's volume, and reads it again, in a helper of its own",
+    ),
+    ("src/places.rs", "asks what is in an image where something is to be mounted"),
+    ("src/lifecycle/emptiness.rs", "asks whether a volume has anything in it"),
+];
+
+/// What Docker's client calls the copying of files into a container and out of it.
+const COPIES: [&str; 4] = [
+    "upload_to_container",
+    "download_from_container",
+    "get_container_archive_info",
+    "upload_to_container_streaming",
+];
+
 struct Crate {
     name: String,
     dir: PathBuf,
@@ -242,6 +261,29 @@ fn only_the_named_crates_contain_unsafe_code() {
     let found =
         lines_with(&others, |code| has_word(code, "unsafe") || code.contains("allow(unsafe_code"));
     report("unsafe code outside engine-native, rooted-fs and runner", found);
+}
+
+#[test]
+fn only_the_named_files_use_docker_s_archive_endpoints() {
+    let docker = crates().into_iter().find(|each| each.name == "engine-docker").unwrap();
+    let copies = |text: &str| {
+        text.lines().any(|line| COPIES.iter().any(|word| has_word(&code(line), word)))
+            // A path of the API, for whoever asks without the client.
+            || text.lines().any(|line| line.contains("/archive") && line.contains("/containers"))
+    };
+    let mut using: Vec<_> = sources(&docker.dir.join("src"))
+        .into_iter()
+        .filter(|(_, text)| copies(text))
+        .map(|(path, _)| path.strip_prefix(&docker.dir).unwrap().to_str().unwrap().to_owned())
+        .collect();
+    using.sort();
+    let mut may: Vec<_> = MAY_COPY.iter().map(|(file, _)| (*file).to_owned()).collect();
+    may.sort();
+    assert_eq!(
+        using, may,
+        "files of engine-docker that copy into or out of containers: no running one may be touched \
+         so; a new place is a decision, made in MAY_COPY with its reason"
+    );
 }
 
 #[test]
