@@ -6,9 +6,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use sandbank_test_support::skip_unless_root;
+use sandbank_test_support::{EngineUnderTest, SUITE_IMAGE, is_over_docker, skip_unless_root};
 
 const SANDBANK: &str = env!("CARGO_BIN_EXE_sandbank");
+
+/// Of sandboxes and of sessions, where it is not the usual one.
+const IMAGES: [&str; 2] = ["SANDBANK_TEST_IMAGE", "SANDBANK_TEST_SESSION_IMAGE"];
 
 /// What the script printed; none without root.
 fn passes(script: &str) -> Option<String> {
@@ -20,6 +23,7 @@ fn passes_on(node: &str, script: &str) -> Option<String> {
     if skip_unless_root() {
         return None;
     }
+    let engine = EngineUnderTest::get().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let node = Command::new(root.join("scripts/node.sh")).arg(node).output().unwrap();
     let said = String::from_utf8_lossy(&node.stderr).into_owned();
@@ -32,6 +36,9 @@ fn passes_on(node: &str, script: &str) -> Option<String> {
         .current_dir(root)
         .env("SANDBANK_BIN", SANDBANK)
         .env("PATH", path)
+        // Servers that the scripts start are over the same engine.
+        .envs(engine.settings())
+        .envs(IMAGES.into_iter().filter(|_| is_over_docker()).map(|name| (name, SUITE_IMAGE)))
         .env_remove("SANDBANK_URL")
         .env_remove("SANDBANK_TOKEN")
         .output()

@@ -14,6 +14,12 @@ import httpx
 
 START_SECONDS = 60.0
 
+#: What says over which engine servers are; nothing else of this process's server is theirs.
+ENGINE = ("SANDBANK_ENGINE", "SANDBOXD_DOCKER_SOCKET", "SANDBANK_DOCKER_IMAGE")
+
+#: What sandboxes are made of where nobody says it.
+USUAL_IMAGE = os.environ.get("SANDBANK_TEST_IMAGE", "host")
+
 #: The command line's exit code where the server is busy, or its rate limit is reached.
 TRY_LATER = 75
 
@@ -25,7 +31,11 @@ class OwnServer:
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._environment = {
-            **{name: value for name, value in os.environ.items() if "SANDB" not in name},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if "SANDB" not in name or name in ENGINE
+            },
             "SANDBANK_DATA_DIR": str(directory / "data"),
             "SANDBANK_PORT": str(self._port),
             # Plain storage leaves nothing mounted behind.

@@ -20,6 +20,8 @@ import { OwnServer, SERVER_PROGRAM, theServer, until } from "./server.js";
 
 const server = theServer();
 const client = new Sandbank(server);
+/** What sandboxes are made of where nobody says it. */
+const usual = process.env.SANDBANK_TEST_IMAGE ?? "host";
 let sandbox: Sandbox;
 
 before(async () => {
@@ -30,7 +32,7 @@ after(() => sandbox.stop());
 test("the server tells about itself", async () => {
   assert.equal((await client.health()).ok, true);
   assert.ok((await client.doctor()).controls.length > 0);
-  assert.ok((await client.images.list()).some(({ name }) => name === "host"));
+  assert.ok((await client.images.list()).some(({ name }) => name === usual));
 });
 
 test("a sandbox is found by key and id, and is listed", async () => {
@@ -254,7 +256,7 @@ test("a port is published and closed", async () => {
 });
 
 test("a machine that was ready is told as such", { skip: SERVER_PROGRAM ? false : "skipped: SANDBANK_BIN names no server" }, async () => {
-  const pooled = await OwnServer.start("--pool", "host=1");
+  const pooled = await OwnServer.start("--pool", `${usual}=1`);
   try {
     const { sandboxes } = new Sandbank(pooled);
     await until("a machine is ready", async () => {
