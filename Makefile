@@ -23,8 +23,8 @@ serve: ## Build the release binary and start the server on this machine (ARGS="-
 	cargo build --release --locked --package sandbank-cli
 	$(SANDBANK) serve $(ARGS)
 
-images: ## Build base, node24 and python3.13 without a container registry, and import them (as root; ARGS=--force)
-	@scripts/setup.sh --images
+images: ## Build base, node24 and python3.13 without a container registry, and import them (as root; ARGS="--force --arch arm64")
+	@scripts/setup.sh --images $(ARGS)
 	cargo build --release --locked --package sandbank-cli
 	@scripts/images.sh $(ARGS)
 

@@ -27,8 +27,9 @@ fetch_npm() { # fetch_npm NAME VERSION: into the current directory
 fetch_pypi() {
     local machine=x86_64
     [ "$arch" = amd64 ] || machine=aarch64
+    # Of several files of one version, pip takes the one for the platform that is named first.
     python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-        --platform "manylinux_2_17_$machine" --platform "manylinux_2_28_$machine" --dest . "$1==$2"
+        --platform "manylinux_2_28_$machine" --platform "manylinux_2_17_$machine" --dest . "$1==$2"
 }
 
 rest=$(mktemp -d)

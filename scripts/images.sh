@@ -5,6 +5,8 @@
 #   scripts/images.sh node24          only this one, and what it lies on
 #   scripts/images.sh --force         although nothing has changed: newer Debian packages
 #   scripts/images.sh --no-import     only the archives in .build/images/
+#   scripts/images.sh --arch arm64    for arm64 (or amd64) machines: where this one is none, by emulation, and only
+#                                     the archives, .build/images/<image>-arm64.tar.zst
 #
 # Each image becomes an archive as `docker save` writes it, of layers that the images share. It is imported into
 # Sandbank's own store and, where a Docker daemon answers, loaded there. Debian's mirror is the one that apt uses here.
@@ -22,24 +24,40 @@ fail() {
 }
 say() { printf 'images: %s\n' "$*" >&2; }
 
-wanted=() force=no import=yes
-for argument; do
-    case "$argument" in
+native=$(dpkg --print-architecture)
+readonly native
+wanted=() force=no import=yes arch=$native
+while [ $# -gt 0 ]; do
+    case "$1" in
         --force) force=yes ;;
         --no-import) import=no ;;
+        --arch=*) arch=${1#*=} ;;
+        --arch)
+            [ $# -gt 1 ] || fail "--arch needs an architecture" "choose amd64 or arm64"
+            arch=$2
+            shift
+            ;;
         -h | --help)
-            sed -n '2,10s/^# \{0,1\}//p' "$0"
+            sed -n '2,12s/^# \{0,1\}//p' "$0"
             exit 0
             ;;
-        -*) fail "unknown option $argument" "see $0 --help" ;;
+        -*) fail "unknown option $1" "see $0 --help" ;;
         *)
-            [ -f "images/$argument/Dockerfile" ] || fail "there is no image $argument" \
-                "choose of: $(cd images && echo */ | tr -d /)"
-            wanted+=("$argument")
+            [ -f "images/$1/Dockerfile" ] || fail "there is no image $1" "choose of: $(cd images && echo */ | tr -d /)"
+            wanted+=("$1")
             ;;
     esac
+    shift
 done
 [ "${#wanted[@]}" -gt 0 ] || wanted=(base node24 python3.13)
+case "$arch" in
+    amd64 | arm64) ;;
+    *) fail "there are no images for $arch" "choose amd64 or arm64 with --arch" ;;
+esac
+# Another architecture's archives have names of their own, and its tools take their time.
+suffix='' patience=60
+[ "$arch" = "$native" ] || suffix=-$arch patience=600
+readonly arch suffix patience
 
 missing=()
 for pair in mmdebstrap:mmdebstrap npm:npm jq:jq zstd:zstd python3:python3 unshare:util-linux chroot:coreutils; do
@@ -47,15 +65,10 @@ for pair in mmdebstrap:mmdebstrap npm:npm jq:jq zstd:zstd python3:python3 unshar
 done
 python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
 [ -e "$KEYRING" ] || missing+=(debian-archive-keyring)
+[ "$arch" = "$native" ] || command -v arch-test >/dev/null || missing+=(arch-test)
 [ "${#missing[@]}" = 0 ] || fail "these are missing: ${missing[*]}" \
-    "run scripts/setup.sh --images, or as root: apt-get install --no-install-recommends ${missing[*]}"
+    "run scripts/setup.sh --images${suffix:+ --arch $arch}, or as root: apt-get install --no-install-recommends ${missing[*]}"
 [ "$(id -u)" = 0 ] || fail "building a root file system needs root" "run it with sudo"
-
-arch=$(dpkg --print-architecture)
-case "$arch" in
-    amd64 | arm64) ;;
-    *) fail "there are no images for $arch" "use an amd64 or arm64 machine" ;;
-esac
 
 mkdir -p "$OUT/layers" "$OUT/downloads"
 exec 9>"$OUT/lock"
@@ -65,6 +78,14 @@ work=$(mktemp -d "$PWD/$OUT/work.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+# Programs of another architecture must run in a root that has no emulator.
+if [ "$arch" != "$native" ] && ! arch-test -c "$work" "$arch" >/dev/null 2>&1; then
+    grep -qw binfmt_misc /proc/filesystems ||
+        fail "this kernel cannot run programs of $arch: it has no binfmt_misc" \
+            "modprobe binfmt_misc; where there is no such module, build on a machine that is $arch"
+    fail "programs of $arch do not run on this $native machine" "run scripts/setup.sh --images --arch $arch"
+fi
 
 sum() { sha256sum | cut -d ' ' -f 1; }
 
@@ -128,7 +149,7 @@ check() { # check IMAGE LAYER...
         # shellcheck disable=SC2086,SC2016 # the command is words
         answer=$(unshare --mount --pid --net --uts --ipc --fork --kill-child --mount-proc="$root/proc" \
             chroot --userspec=sandbox:sandbox "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/tmp \
-            timeout 60 $command 2>&1 </dev/null | head -n 1) || true
+            timeout "$patience" $command 2>&1 </dev/null | head -n 1) || true
         if [[ $answer != "$expected"* ]]; then
             say "$image: \`$command\` answers \"$answer\", not \"$expected…\""
             wrong=1
@@ -170,8 +191,8 @@ archive() { # archive IMAGE LAYER...: as `docker save` writes it
         --mtime="@$SOURCE_DATE_EPOCH" manifest.json "$id.json" "${names[@]}" |
         zstd --quiet --threads=0 --force -o "$work/$image.tar.zst"
     rm -rf "$dir"
-    mv "$work/$image.tar.zst" "$OUT/$image.tar.zst"
-    echo "sha256:$id" >"$OUT/$image.id"
+    mv "$work/$image.tar.zst" "$OUT/$image$suffix.tar.zst"
+    echo "sha256:$id" >"$OUT/$image$suffix.id"
 }
 
 build() { # build IMAGE
@@ -182,15 +203,15 @@ build() { # build IMAGE
     done
     key=$({ printf '%s\n' "${layers[@]}" && stat -c %Y "${layers[@]}" && cat images/versions.txt images/base/Dockerfile &&
         declare -f check answers_of config archive; } | sum)
-    if [ -e "$OUT/$image.tar.zst" ] && [ "$(cat "$OUT/$image.key" 2>/dev/null)" = "$key" ]; then
-        say "$image is up to date"
+    if [ -e "$OUT/$image$suffix.tar.zst" ] && [ "$(cat "$OUT/$image$suffix.key" 2>/dev/null)" = "$key" ]; then
+        say "$image$suffix is up to date"
         return
     fi
-    say "checking $image"
+    say "checking $image$suffix"
     check "$image" "${layers[@]}"
     archive "$image" "${layers[@]}"
-    echo "$key" >"$OUT/$image.key"
-    say "built $OUT/$image.tar.zst: $(($(stat -c %s "$OUT/$image.tar.zst") >> 20)) MiB in $((SECONDS - started)) s"
+    echo "$key" >"$OUT/$image$suffix.key"
+    say "built $OUT/$image$suffix.tar.zst: $(($(stat -c %s "$OUT/$image$suffix.tar.zst") >> 20)) MiB in $((SECONDS - started)) s"
 }
 
 program() {
@@ -237,5 +258,13 @@ import_docker() {
 
 for image in "${wanted[@]}"; do build "$image"; done
 [ "$import" = yes ] || exit 0
+if [ "$arch" != "$native" ]; then
+    # Neither store here gets them: ours refuses them, and Docker would give them the names of this machine's own.
+    say "nothing was imported: these are for $arch, and this machine is $native. Copy them to one that is, and there:"
+    for image in "${wanted[@]}"; do
+        say "  sandbank image import $image $image$suffix.tar.zst   (Docker: zstd -dc $image$suffix.tar.zst | docker load)"
+    done
+    exit 0
+fi
 import_native "${wanted[@]}"
 import_docker "${wanted[@]}"

@@ -7,7 +7,7 @@
 #   scripts/setup.sh --instructions   also what counts instructions
 #   scripts/setup.sh --fuzz           also what fuzzing is linked with
 #   scripts/setup.sh --schemathesis   also what checks the API's document
-#   scripts/setup.sh --images         also what builds the images of images/
+#   scripts/setup.sh --images         also what builds the images of images/; with --arch arm64 (or amd64), for such machines
 #
 # Safe to run again: it looks first, says what it is about to install, and is silent when
 # nothing is missing.
@@ -26,10 +26,24 @@ fail() {
     exit 1
 }
 
-level=serve
+level=serve foreign=
 case "${1:-}" in
     "") ;;
-    --test | --bench | --instructions | --fuzz | --schemathesis | --images) level=${1#--} ;;
+    --test | --bench | --instructions | --fuzz | --schemathesis) level=${1#--} ;;
+    --images)
+        level=images
+        # The options of scripts/images.sh, of which one matters here.
+        for ((at = 2; at <= $#; at++)); do
+            case "${!at}" in
+                --arch=*) foreign=${!at#*=} ;;
+                --arch) at=$((at + 1)) && foreign=${!at:-} ;;
+            esac
+        done
+        case "$foreign" in
+            "" | amd64 | arm64) [ "$foreign" != "$(dpkg --print-architecture 2>/dev/null)" ] || foreign= ;;
+            *) fail "there are no images for $foreign" "choose amd64 or arm64" ;;
+        esac
+        ;;
     -h | --help)
         sed -n '2,13s/^# \{0,1\}//p' "$0"
         exit 0
@@ -64,6 +78,32 @@ need() { # need <package> <program>...: the package is wanted when a program is 
             return
         fi
     done
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+can_be_root() {
+    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null 2>&1
+}
+
+emulator() { # emulator ARCH: qemu's name of it
+    case "$1" in amd64) echo qemu-x86_64 ;; arm64) echo qemu-aarch64 ;; esac
+}
+
+# Whether programs of another architecture run, also in a root of their own, where no emulator can be found by its path.
+runs() { # runs ARCH
+    local root status=0
+    command -v arch-test >/dev/null 2>&1 || return 1
+    root=$(mktemp -d)
+    as_root arch-test -c "$root" "$1" >/dev/null 2>&1 || status=1
+    rmdir "$root"
+    return "$status"
 }
 
 need gcc cc
@@ -111,6 +151,11 @@ case "$level" in
         need python3 python3
         python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
         [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || packages+=(debian-archive-keyring)
+        if [ -n "$foreign" ] && ! runs "$foreign"; then
+            need arch-test arch-test
+            need qemu-user-static "$(emulator "$foreign")-static"
+            need binfmt-support update-binfmts
+        fi
         ;;
     schemathesis)
         need python3 python3
@@ -127,18 +172,6 @@ case "$level" in
         ;;
     instructions) need valgrind valgrind ;;
 esac
-
-as_root() {
-    if [ "$(id -u)" = 0 ]; then
-        "$@"
-    else
-        sudo "$@"
-    fi
-}
-
-can_be_root() {
-    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null 2>&1
-}
 
 install_packages() {
     local list="$*"
@@ -188,6 +221,22 @@ install_peers() {
             ;;
         esac
     fi
+}
+
+# Has the kernel give programs of another architecture to qemu. A machine with systemd has that from the
+# package; elsewhere it is until the next boot.
+register() { # register ARCH
+    local handler
+    handler=$(emulator "$1")
+    grep -qw binfmt_misc /proc/filesystems || as_root modprobe binfmt_misc 2>/dev/null ||
+        fail "this kernel cannot run programs of $1: it has no binfmt_misc" \
+            "use a kernel with CONFIG_BINFMT_MISC, or build on a machine that is $1"
+    echo "setup: registering $handler in /proc/sys/fs/binfmt_misc; to undo it: update-binfmts --disable $handler"
+    # What the package would do, which leaves it out in a container; the second one mounts, too.
+    as_root update-binfmts --import "$handler" && as_root update-binfmts --enable "$handler" || true
+    runs "$1" || fail "programs of $1 do not run here although $handler is installed" \
+        "see what is in /proc/sys/fs/binfmt_misc: $handler must be there, enabled, with the flag F; in a container \
+this is to be done on the machine that it runs on"
 }
 
 rust_minor() { # the N of cargo 1.N.x; empty when cargo is absent or cannot start
@@ -256,6 +305,7 @@ if [ "${#packages[@]}" -gt 0 ]; then
     mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
     install_packages "${packages[@]}"
 fi
+[ -z "$foreign" ] || runs "$foreign" || register "$foreign"
 [ "${#peers[@]}" = 0 ] || install_peers "${peers[@]}"
 # Debian 13 has Docker's client in a package of its own.
 case " ${peers[*]} " in *" docker.io "*)

@@ -134,7 +134,10 @@ pub fn configured(
     let architecture = configuration.architecture.as_deref().unwrap_or(machine);
     let os = configuration.os.as_deref().unwrap_or("linux");
     if (os, architecture) != ("linux", machine) {
-        return Err(bad(format!("it is for {os}/{architecture}, not for linux/{machine}")));
+        return Err(bad(format!(
+            "it is for {os}/{architecture}, not for linux/{machine}: import it on such a machine, \
+             or have it made for this one"
+        )));
     }
     let diff_ids = configuration.rootfs.diff_ids.unwrap_or_default();
     if layers.is_empty() || layers.len() != diff_ids.len() {

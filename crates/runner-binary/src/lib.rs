@@ -12,7 +12,8 @@ mod tests {
     #[test]
     fn the_runner_is_a_static_executable() {
         assert!(super::RUNNER.starts_with(b"\x7fELF"));
-        let dynamic_loader = b"/lib64/ld-linux";
+        let dynamic_loader: &[u8] =
+            if cfg!(target_arch = "aarch64") { b"/lib/ld-linux" } else { b"/lib64/ld-linux" };
         let needs_loader = super::RUNNER.windows(dynamic_loader.len()).any(|w| w == dynamic_loader);
         assert!(!needs_loader, "the runner names a dynamic loader");
     }

@@ -40,15 +40,23 @@ fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
 }
 
 pub(super) fn head() -> Vec<sock_filter> {
-    let mut head = vec![
+    let native = [
         instruction(LOAD, 0, 0, ARCHITECTURE),
         instruction(JUMP_EQUAL, 1, 0, NATIVE),
         instruction(RETURN, 0, 0, KILL),
         instruction(LOAD, 0, 0, NUMBER),
     ];
-    #[cfg(target_arch = "x86_64")]
-    head.extend([instruction(JUMP_NOT_BELOW, 0, 1, X32_BIT), instruction(RETURN, 0, 0, KILL)]);
-    head
+    native.into_iter().chain(x32()).collect()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn x32() -> [sock_filter; 2] {
+    [instruction(JUMP_NOT_BELOW, 0, 1, X32_BIT), instruction(RETURN, 0, 0, KILL)]
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn x32() -> [sock_filter; 0] {
+    []
 }
 
 /// Returns for every number but those in `by_argument`, which continue after it.

@@ -18,7 +18,8 @@ const PROGRAMS: &str = "awk base64 basename bash cat chmod chown cksum cmp comm 
     who xargs xz yes";
 
 /// Below `/usr/lib`, whatever begins with one of these: what interpreters need beside themselves.
-const LIBRARIES: [&str; 2] = ["python3", "x86_64-linux-gnu/perl-base"];
+const LIBRARIES: [&str; 3] =
+    ["python3", "x86_64-linux-gnu/perl-base", "aarch64-linux-gnu/perl-base"];
 
 /// Started by `git` for itself.
 const GIT_REMOTE: &str = "/usr/lib/git-core/git-remote-http";

@@ -9,22 +9,10 @@ use anyhow::ensure;
 use sandbank_test_support::{PrivateDocker, TestDaemon};
 use serde_json::json;
 
-use crate::layers::{Layer, configuration, put};
+use crate::layers::{Layer, put, saved};
 use crate::place::{SANDBANK, Said};
 
 const IMAGE: &str = "sandbank-test";
-
-/// As `docker save` writes it, under a name that is somebody else's.
-fn saved(architecture: &str, layer: &Layer) -> Vec<u8> {
-    let manifest = json!([{ "Config": "c.json", "RepoTags": ["sandbank-test:latest"],
-        "Layers": ["layer.tar"] }]);
-    let layers = std::slice::from_ref(layer);
-    let mut tar = tar::Builder::new(Vec::new());
-    put(&mut tar, "manifest.json", manifest.to_string().as_bytes(), 0o644);
-    put(&mut tar, "c.json", &configuration(architecture, layers), 0o644);
-    put(&mut tar, "layer.tar", &layer.blob, 0o644);
-    tar.into_inner().unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn over_docker_an_image_that_cannot_be_had_is_told_with_a_step_that_helps_there()

@@ -98,3 +98,15 @@ pub(crate) fn manifest(config: &[u8], layers: &[Layer]) -> Value {
             "digest": digest(config), "size": config.len() },
         "layers": layers })
 }
+
+/// As `docker save` writes it, under a name that is somebody else's.
+pub(crate) fn saved(architecture: &str, layer: &Layer) -> Vec<u8> {
+    let manifest = json!([{ "Config": "c.json", "RepoTags": ["sandbank-test:latest"],
+        "Layers": ["layer.tar"] }]);
+    let layers = std::slice::from_ref(layer);
+    let mut tar = tar::Builder::new(Vec::new());
+    put(&mut tar, "manifest.json", manifest.to_string().as_bytes(), 0o644);
+    put(&mut tar, "c.json", &configuration(architecture, layers), 0o644);
+    put(&mut tar, "layer.tar", &layer.blob, 0o644);
+    tar.into_inner().unwrap()
+}

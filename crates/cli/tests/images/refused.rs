@@ -1,11 +1,11 @@
 //! What is refused, with a next step, leaving nothing.
 
 use anyhow::ensure;
-use sandbank_test_support::{free_port, literal_entry, literal_tar};
+use sandbank_test_support::{TestDaemon, free_port, literal_entry, literal_tar, skip_unless_root};
 use serde_json::json;
 
-use crate::layers::{Layer, configuration, digest, machine, manifest, put};
-use crate::place::Place;
+use crate::layers::{Layer, configuration, digest, machine, manifest, put, saved};
+use crate::place::{Place, SANDBANK, Said, Store};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_there_is_said_to_be_not_there() -> anyhow::Result<()> {
@@ -179,4 +179,29 @@ impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = std::process::Command::new("umount").arg("--lazy").arg(&self.0).status();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_for_another_machine_is_refused_with_where_it_belongs() -> anyhow::Result<()> {
+    if skip_unless_root() {
+        return Ok(());
+    }
+    let daemon = TestDaemon::start(SANDBANK).await?;
+    let place = tempfile::tempdir()?;
+    let path = place.path().join("archive.tar");
+    let import =
+        || anyhow::Ok(Said::from(daemon.cli().args(["image", "import", "a"]).arg(&path).output()?));
+    let layer = Layer::text("usr/small", "x");
+    let other = if machine() == "amd64" { "arm64" } else { "amd64" };
+    let before = Store::of(&daemon);
+    std::fs::write(&path, saved(other, &layer))?;
+    let said = import()?;
+    ensure!(said.code.is_some_and(|code| code != 0 && code != 101), "{said:?}");
+    let why = format!("it is for linux/{other}, not for linux/{}: import it on such a", machine());
+    ensure!(said.err.contains(&why) && said.err.contains("hint: "), "{said:?}");
+    ensure!(Store::of(&daemon) == before, "{:?}", Store::of(&daemon));
+    std::fs::write(&path, saved(machine(), &layer))?;
+    let said = import()?;
+    ensure!(said.code == Some(0), "{said:?}\n{}", daemon.log_tail());
+    daemon.finish().await
 }

@@ -107,8 +107,9 @@ async fn an_unmounted_workspace_is_noticed() -> anyhow::Result<()> {
     noticed("workspace", Daemon::Runs, |daemon, id| {
         let pid = runner_pid(daemon, id)?.as_raw_nonzero().to_string();
         // The call itself: umount(8) wants to see its own process, which is not in there.
-        let call = "exit(syscall(166, $ARGV[0], 2) == 0 ? 0 : 1)";
-        let unmount = ["--target", &pid, "--mount", "perl", "-e", call];
+        let umount2 = if cfg!(target_arch = "aarch64") { 39 } else { 166 };
+        let call = format!("exit(syscall({umount2}, $ARGV[0], 2) == 0 ? 0 : 1)");
+        let unmount = ["--target", &pid, "--mount", "perl", "-e", &call];
         run("nsenter", &unmount, "/vercel/sandbox/workspace".as_ref())
     })
     .await
