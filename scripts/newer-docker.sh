@@ -6,6 +6,7 @@
 # Its Docker, containerd and runc are in a root of their own below .build/, where the tests run, with this machine's
 # kernel. Nothing is installed here, and what the tests start ends with them. Needs root.
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/debian.sh
 . scripts/debian.sh
@@ -22,8 +23,10 @@ command -v mmdebstrap >/dev/null || fail "there is no mmdebstrap" "run scripts/s
 if [ "$(cat "$ROOT.suite" 2>/dev/null)" != "$SUITE $PACKAGES" ]; then
     echo "newer-docker: making a root of Debian $SUITE below .build/" >&2
     rm -rf --one-file-system "$ROOT" "$ROOT.suite"
+    list=$(sources "$SUITE" | grep " $SUITE main" || true)
+    [ -n "$list" ] || fail "apt knows no mirror of Debian here" "add one below /etc/apt/sources.list.d, and run apt-get update"
     # The list of a suite that still changes is valid for a week; a mirror may be older.
-    sources "$SUITE" | grep " $SUITE main" |
+    echo "$list" |
         mmdebstrap --mode=root --variant=minbase --quiet --keyring="$KEYRING" --include="$PACKAGES" \
             --aptopt='Acquire::Check-Valid-Until "false"' "$SUITE" "$ROOT" - ||
         fail "the root could not be made" "its message is above"
@@ -35,11 +38,11 @@ suites=("$@")
 [ "$#" -gt 0 ] || read -r -a suites <<<"$(make --no-print-directory --silent docker-suites)"
 tests=()
 for suite in "${suites[@]}"; do tests+=(--test "$suite"); done
-mapfile -t programs < <(
-    { cargo test --locked --no-run --message-format json --package sandbank-cli "${tests[@]}" &&
-        if [ "$#" = 0 ]; then cargo test --locked --no-run --message-format json --package sandbank-engine-docker --tests; fi; } |
-        jq -r 'select(.executable != null and .profile.test) | .executable'
+built=$(
+    cargo test --locked --no-run --message-format json --package sandbank-cli "${tests[@]}"
+    [ "$#" -gt 0 ] || cargo test --locked --no-run --message-format json --package sandbank-engine-docker --tests
 )
+mapfile -t programs < <(jq -r 'select(.executable != null and .profile.test) | .executable' <<<"$built")
 [ "${#programs[@]}" -gt 0 ] || fail "no test was built" "the compiler's message is above"
 
 # With a root of its own, not a directory that only looks like it: the tests make namespaces.

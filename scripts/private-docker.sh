@@ -52,11 +52,11 @@ in_docker() { nsenter --target "$docker_first" --mount --pid --net -- "$@"; }
 # The first process of the namespaces takes every other with it.
 stop_docker() {
     local point _
-    [ -n "$docker_first" ] || return 0
-    kill -KILL "$docker_first" 2>/dev/null || true
+    [ "${#docker_pids[@]}" -gt 0 ] || return 0
+    [ -z "$docker_first" ] || kill -KILL "$docker_first" 2>/dev/null || true
     kill "${docker_pids[@]}" 2>/dev/null || true
     wait "${docker_pids[@]}" 2>/dev/null || true
-    docker_first=''
+    docker_first='' docker_pids=()
     # Cgroups are empty a moment after.
     for _ in $(seq 100); do
         # shellcheck disable=SC2013 # they have no spaces

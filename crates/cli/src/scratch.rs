@@ -1,5 +1,6 @@
 //! Directories that go when we go, and are never deleted through something mounted below them.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Exit, Failure};
@@ -40,7 +41,9 @@ impl Drop for Scratch {
         let path = self.0.display();
         if has_mounts(&self.0) {
             tracing::error!(%path, "something is still mounted in a temporary directory; it stays");
-        } else if let Err(error) = std::fs::remove_dir_all(&self.0) {
+        } else if let Err(error) = std::fs::remove_dir_all(&self.0)
+            && error.kind() != ErrorKind::NotFound
+        {
             tracing::error!(%path, %error, "a temporary directory stays behind");
         }
     }

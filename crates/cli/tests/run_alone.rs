@@ -37,6 +37,7 @@ impl Place {
     fn prepare(&self, command: &mut Command) {
         command
             .env("SANDBANK_DATA_DIR", &self.data)
+            .env("TMPDIR", self.dir.path())
             .env("SANDBANK_PORT", free_port().unwrap().to_string())
             .env_remove("SANDBANK_URL")
             .env_remove("SANDBANK_TOKEN")

@@ -153,6 +153,7 @@ async fn a_machine_that_is_paused_again_at_once_stands_still_and_goes_on() {
         test.engine.pause(&id).await.unwrap();
         let used = async || test.engine.stats(&id).await.unwrap().cpu_usage_us;
         let before = used().await;
+        // There is nothing to wait for: that it stands still is seen by looking twice.
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
         assert_eq!(before, used().await, "it goes on in round {round}");
         test.engine.resume(&id).await.unwrap();

@@ -58,6 +58,10 @@ impl DataDir {
             Err(TryLockError::WouldBlock) => return Err(in_use(path)),
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
         }
+        // Whoever had it may have removed it meanwhile.
+        if !fs::metadata(path.join(LOCK)).is_ok_and(|there| is_same(&there, &lock)) {
+            return Err(in_use(path));
+        }
         let mut data_dir = Self { path: path.to_owned(), lock };
         data_dir.say(STARTING)?;
         Ok(data_dir)
@@ -65,6 +69,11 @@ impl DataDir {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Nobody else has the directory before this is gone, too.
+    pub(crate) fn hold(&self) -> Result<File, Failure> {
+        self.lock.try_clone().map_err(|error| unusable(&self.path, &error))
     }
 
     pub(crate) fn announce_server(&mut self, url: &str) -> Result<(), Failure> {
@@ -87,6 +96,10 @@ impl DataDir {
             .and_then(|_| writeln!(self.lock, "{text}"));
         written.map_err(|error| unusable(&self.path, &error))
     }
+}
+
+fn is_same(there: &fs::Metadata, lock: &File) -> bool {
+    lock.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
 }
 
 /// Somebody who only looks has the lock for a moment, too.
@@ -174,6 +187,29 @@ mod tests {
         drop(taken);
         assert_eq!(holder(&path), Holder::Nobody);
         assert!(DataDir::take(&path).is_ok());
+    }
+
+    #[test]
+    fn a_directory_is_nobody_elses_while_somebody_holds_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let taken = DataDir::take(dir.path()).unwrap();
+        let held = taken.hold().unwrap();
+        drop(taken);
+        assert_eq!(DataDir::take(dir.path()).unwrap_err().exit, Exit::Temporary);
+        drop(held);
+        assert!(DataDir::take(dir.path()).is_ok());
+    }
+
+    #[test]
+    fn a_lock_that_was_removed_meanwhile_is_not_taken_for_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = |path: &Path| fs::metadata(path.join(LOCK)).unwrap();
+        let taken = DataDir::take(dir.path()).unwrap();
+        assert!(is_same(&there(dir.path()), &taken.lock));
+        fs::remove_file(dir.path().join(LOCK)).unwrap();
+        let _other = File::create(dir.path().join("other")).unwrap();
+        File::create(dir.path().join(LOCK)).unwrap();
+        assert!(!is_same(&there(dir.path()), &taken.lock));
     }
 
     #[test]

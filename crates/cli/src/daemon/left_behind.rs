@@ -18,6 +18,9 @@ pub(super) const TEMPORARY: &str = "sandbank-run";
 /// The key of the sandbox that goes with the run that has the data directory.
 const GOES: &str = "run";
 
+/// In a temporary data directory: where its machines are made.
+const MADE_BY: &str = "made-by";
+
 /// Says that a sandbox goes with this process.
 pub(crate) struct Mark(PathBuf);
 
@@ -56,9 +59,24 @@ pub(super) async fn stop(data_dir: &Path, orchestrator: &Orchestrator) {
     mark.take_away();
 }
 
-/// Removes the temporary directories of killed runs, and the sandboxes in them.
+/// Says in a temporary data directory where its machines are made, before any is.
+pub(super) fn sign(data_dir: &Path, settings: &Settings) -> Result<(), Failure> {
+    let path = data_dir.join(MADE_BY);
+    let written = std::fs::write(&path, engines_of(settings));
+    written.map_err(Failure::io(format_args!("write {}", path.display())))
+}
+
+/// Which engines, and whose: with others, what is in a directory would not be found, and be taken for gone.
+fn engines_of(settings: &Settings) -> String {
+    let docker = ["DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG"].map(std::env::var_os);
+    let Settings { engine, other_engines, .. } = settings;
+    format!("{engine:?} {other_engines:?} {:?} {docker:?}", settings.docker.host)
+}
+
+/// Removes the temporary directories of killed runs over the same engines, and the sandboxes in them.
 pub(super) async fn sweep(settings: &Settings) {
-    for place in forsaken(&std::env::temp_dir()) {
+    let engines = engines_of(settings);
+    for place in forsaken(&std::env::temp_dir(), &engines) {
         let path = place.display().to_string();
         tracing::info!(path, "removing what a killed run left");
         if let Err(failure) = remove(settings.clone(), &place).await {
@@ -67,8 +85,8 @@ pub(super) async fn sweep(settings: &Settings) {
     }
 }
 
-/// Our own, and nobody has them.
-fn forsaken(temporary: &Path) -> Vec<PathBuf> {
+/// Our own, and nobody has them; with machines in them only those of the same engines.
+fn forsaken(temporary: &Path, engines: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| {
         let name = entry.file_name();
@@ -78,12 +96,19 @@ fn forsaken(temporary: &Path) -> Vec<PathBuf> {
         };
         named.is_some_and(|rest| rest.starts_with('-')) && entry.metadata().is_ok_and(own)
     });
-    ours.map(|entry| entry.path()).filter(|path| holder(path) == Holder::Nobody).collect()
+    let ours_alone = |path: &PathBuf| {
+        let signed = std::fs::read_to_string(path.join(MADE_BY));
+        let can_be_emptied = !Daemon::was_in(path) || signed.is_ok_and(|signed| signed == engines);
+        can_be_emptied && holder(path) == Holder::Nobody
+    };
+    ours.map(|entry| entry.path()).filter(ours_alone).collect()
 }
 
 async fn remove(mut settings: Settings, place: &Path) -> Result<(), Failure> {
     let mut data_dir = DataDir::take(place)?;
     data_dir.announce_private()?;
+    // Until the directory is gone.
+    let _held = data_dir.hold()?;
     if !Daemon::was_in(place) {
         drop(Scratch::adopt(place));
         return Ok(());
@@ -120,11 +145,17 @@ mod tests {
         std::fs::create_dir(path("sandbank-run-empty")).unwrap();
         std::os::unix::fs::symlink(path("sandbank-test-1"), path("sandbank-run-link")).unwrap();
         let _living = DataDir::take(&path("sandbank-run-living")).unwrap();
-        assert_eq!(forsaken(dir.path()), [path("sandbank-run-killed")]);
+        assert_eq!(forsaken(dir.path(), "native"), [path("sandbank-run-killed")]);
+        // What is in it, only the same engines find.
+        Daemon::pretend_in(&path("sandbank-run-killed"));
+        assert_eq!(forsaken(dir.path(), "native"), [] as [PathBuf; 0]);
+        std::fs::write(path("sandbank-run-killed").join(MADE_BY), "docker").unwrap();
+        assert_eq!(forsaken(dir.path(), "native"), [] as [PathBuf; 0]);
+        assert_eq!(forsaken(dir.path(), "docker"), [path("sandbank-run-killed")]);
     }
 
-    #[tokio::test]
-    async fn a_mark_is_there_until_it_is_taken_away() {
+    #[test]
+    fn a_mark_is_there_until_it_is_taken_away() {
         let dir = tempfile::tempdir().unwrap();
         let mark = Mark::set(dir.path(), "run-1").unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join(GOES)).unwrap(), "run-1");

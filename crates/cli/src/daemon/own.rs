@@ -1,6 +1,7 @@
 //! A daemon inside this process, for one command: on a loopback port nobody knows, with a token
 //! nobody else has.
 
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -19,8 +20,10 @@ use crate::ui::Ui;
 pub(crate) struct OwnDaemon {
     daemon: Daemon,
     client: Client,
-    /// Of a data directory that goes with us; dropped last.
+    /// Of a data directory that goes with us.
     scratch: Option<Scratch>,
+    /// Nobody else has the directory before it is gone; dropped last.
+    held: File,
 }
 
 impl OwnDaemon {
@@ -51,8 +54,9 @@ impl OwnDaemon {
                 // One that is only in use has images that were imported for us, too.
                 let in_use = failure.exit == Exit::Temporary;
                 images_from = in_use.then(|| settings.data_dir.clone());
-                let scratch = Scratch::make(TEMPORARY, &[&std::env::temp_dir()])?;
-                (DataDir::take(scratch.path())?, Some(scratch))
+                let (data_dir, scratch) = temporary()?;
+                left_behind::sign(data_dir.path(), &settings)?;
+                (data_dir, Some(scratch))
             }
         };
         data_dir.announce_private()?;
@@ -94,12 +98,13 @@ impl OwnDaemon {
             // A pool of its own would cost more than the command.
             settings.storage.kind = StorageKind::Plain;
         }
+        let held = data_dir.hold()?;
         let token = Secret::new(fresh_name("own"));
         // A signal is answered when it has started, which is soon.
         let leaving = CancellationToken::new();
         let daemon = Daemon::start(settings, data_dir, images_from, test, &token, &leaving).await?;
         let client = Client::new(&daemon.url(), Some(token))?;
-        Ok(Self { daemon, client, scratch })
+        Ok(Self { daemon, client, scratch, held })
     }
 
     /// From here on the sandbox with this key goes with this process, however that ends.
@@ -117,5 +122,15 @@ impl OwnDaemon {
             tracing::error!(%failure, "our own daemon ended badly");
         }
         drop(self.scratch);
+        drop(self.held);
     }
+}
+
+/// In the moment before it is locked, one looks as if somebody had left it; then another is made.
+fn temporary() -> Result<(DataDir, Scratch), Failure> {
+    let make = || {
+        let scratch = Scratch::make(TEMPORARY, &[&std::env::temp_dir()])?;
+        Ok((DataDir::take(scratch.path())?, scratch))
+    };
+    make().or_else(|_: Failure| make())
 }

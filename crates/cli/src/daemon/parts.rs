@@ -123,6 +123,11 @@ impl Daemon {
         data_dir.join(DATABASE).is_file()
     }
 
+    #[cfg(test)]
+    pub(super) fn pretend_in(data_dir: &Path) {
+        std::fs::write(data_dir.join(DATABASE), "").expect("a file in a directory of the test's");
+    }
+
     /// Whether the port could be taken now.
     pub(crate) async fn check_listener(bind: SocketAddr) -> Result<(), Failure> {
         let bound = TcpListener::bind(bind).await;

@@ -129,6 +129,7 @@ fn a_run_on_a_temporary_directory_over_docker_attacks_before_it_runs() -> anyhow
         command
             .args(["run", "--network", "none", "--", "sh", "-c", script])
             .env("SANDBANK_DATA_DIR", dir.path().join("data"))
+            .env("TMPDIR", dir.path())
             .env("SANDBANK_PORT", free_port()?.to_string())
             .envs(settings(&docker, IMAGE))
             .env_remove("SANDBANK_URL")

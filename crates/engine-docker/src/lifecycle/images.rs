@@ -35,7 +35,8 @@ async fn first_usable(
     for ImageInfo { name, .. } in images {
         match look_to_the_end(parts, name).await {
             Ok(()) => return Ok(Some(name.clone())),
-            Err(error @ EngineError::BadImage(_)) => {
+            // Docker itself may not be able to open one.
+            Err(error @ (EngineError::BadImage(_) | EngineError::Internal(_))) => {
                 tracing::debug!(image = %name, %error, "an image is not tested");
                 refused.get_or_insert(error);
             }

@@ -64,18 +64,18 @@ async fn a_queue_is_no_longer_than_there_may_be_sandboxes_and_ends_where_nothing
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_is_in_a_queue_that_moves_is_served_in_order_however_long_it_takes() {
     const RUSH: usize = 12;
-    let turn_patience = Duration::from_secs(1);
+    let turn_patience = Duration::from_secs(5);
     let one_at_once = Settings {
         max_sandboxes: RUSH,
         turn_patience,
         // What they wait is more than both together.
-        create_deadline: Duration::from_secs(2),
+        create_deadline: Duration::from_secs(4),
         concurrent_creates: Some(1),
         ..settings()
     };
     let world = World::new(one_at_once).await;
     let gate = world.engine.create_gate.acquire_many(1000).await.unwrap();
-    world.engine.create_takes_ms.store(400, Ordering::SeqCst);
+    world.engine.create_takes_ms.store(900, Ordering::SeqCst);
     let served = Arc::new(Mutex::new(Vec::new()));
     let mut creating = Vec::new();
     for number in 0..RUSH {
